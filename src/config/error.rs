@@ -1,5 +1,6 @@
 //! Deserializes TOML texts that people write. An error names the position, the section and the key.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use serde::de::DeserializeOwned;
@@ -80,23 +81,35 @@ impl ConfigError {
 #[derive(Debug)]
 pub(crate) struct Faults<'t> {
     text: &'t str,
+    /// The text as a table, once the position of a value is needed.
+    root: OnceCell<Spanned<DeValue<'t>>>,
     found: Vec<(usize, String, Option<String>)>,
 }
 
 impl<'t> Faults<'t> {
     /// Starts a list of the faults in a text.
     pub(crate) fn of(text: &'t str) -> Faults<'t> {
-        Faults { text, found: Vec::new() }
+        Faults { text, root: OnceCell::new(), found: Vec::new() }
     }
 
     /// Adds a fault at the value to which `path` leads.
     pub(crate) fn add_at(&mut self, path: &[Place], message: impl Into<String>) {
-        self.add(&span_of(self.text, path), message);
+        self.add_near(path, message, None);
+    }
+
+    /// Adds a fault at the value to which `path` leads, with a word that was probably meant.
+    pub(crate) fn add_near(
+        &mut self,
+        path: &[Place],
+        message: impl Into<String>,
+        nearest: Option<&str>,
+    ) {
+        self.add_with(&self.span_of(path), message, nearest);
     }
 
     /// Adds a fault at the start of this byte span.
     pub(crate) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
-        self.found.push((span.start, message.into(), None));
+        self.add_with(span, message, None);
     }
 
     /// Adds a fault with a word that was probably meant.
@@ -107,6 +120,19 @@ impl<'t> Faults<'t> {
         nearest: Option<&str>,
     ) {
         self.found.push((span.start, message.into(), nearest.map(str::to_owned)));
+    }
+
+    /// Returns the byte span of the value to which `path` leads.
+    pub(crate) fn span_of(&self, path: &[Place]) -> Range<usize> {
+        let root = self.root.get_or_init(|| {
+            let table = DeTable::parse(self.text).map(Spanned::into_inner).unwrap_or_default();
+            Spanned::new(0..0, DeValue::Table(table))
+        });
+        let found = path.iter().try_fold(root, |value, place| match place {
+            Place::Key(key) => value.get_ref().get(*key),
+            Place::Index(index) => value.get_ref().get(*index),
+        });
+        found.map(Spanned::span).unwrap_or_default()
     }
 
     /// Returns `Ok` if there are no faults.
@@ -129,17 +155,6 @@ impl<'t> Faults<'t> {
 pub(crate) enum Place<'p> {
     Key(&'p str),
     Index(usize),
-}
-
-/// Returns the byte span of a value.
-fn span_of(text: &str, path: &[Place]) -> Range<usize> {
-    let Ok(table) = DeTable::parse(text) else { return 0..0 };
-    let root = Spanned::new(0..0, DeValue::Table(table.into_inner()));
-    let found = path.iter().try_fold(&root, |value, place| match place {
-        Place::Key(key) => value.get_ref().get(*key),
-        Place::Index(index) => value.get_ref().get(*index),
-    });
-    found.map(Spanned::span).unwrap_or_default()
 }
 
 /// The kind of a text.

@@ -8,7 +8,6 @@ use super::hooks::read_trusted_file;
 use super::value::TableList;
 use super::{ConfigError, Document, Faults, Place, parse};
 use crate::model::host::HostConfig;
-use crate::model::value::CheckedValue;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -63,7 +62,7 @@ fn read_file(file: &Path) -> Result<Vec<HostConfig>, String> {
 
 /// Returns the hosts of a file, and adds a fault for each with the name of an earlier one.
 pub(crate) fn distinct_hosts(hosts: TableList<HostConfig>, faults: &mut Faults) -> Vec<HostConfig> {
-    let hosts = hosts.into_value();
+    let hosts = hosts.0;
     for (at, host) in hosts.iter().enumerate() {
         let Some(known) = hosts[..at].iter().find(|known| known.name.clashes_with(&host.name))
         else {

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::{Positioned, TableList};
-use crate::config::{ConfigError, Document, Faults, parse};
+use crate::config::value::TableList;
+use crate::config::{ConfigError, Document, Faults, Place, parse};
 use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 use crate::model::value::{Argv, Choice, FIELD, checked, inline_schema, parse_text, text_types};
 
@@ -32,8 +32,8 @@ pub(crate) struct HookTable {
     /// The event at which the command runs.
     event: Choice<HookEvent>,
     /// Roles of the members for which it runs: names separated by `|`, or a regular expression; all
-    /// by default. Only for `SubagentStart` and `SubagentStop`. See docs/events.md#hooks.
-    matcher: Option<Positioned<MatcherText>>,
+    /// by default. Only for `SubagentStart` and `SubagentStop`. See docs/hooks.md.
+    matcher: Option<MatcherText>,
     /// The command.
     run: Argv,
     /// Seconds after which the command is ended, at most 3600.
@@ -82,21 +82,22 @@ pub(crate) fn parse_own_hooks(text: &str) -> Result<OwnHooks, ConfigError> {
 
 /// Converts the `[[hook]]` tables of a file and adds their faults to `faults`.
 pub(crate) fn hook_commands(tables: TableList<HookTable>, faults: &mut Faults) -> Vec<HookCommand> {
-    tables.0.into_iter().map(|table| hook_command(table.into_inner(), faults)).collect()
+    let tables = tables.0.into_iter().enumerate();
+    tables.map(|(at, table)| hook_command(at, table, faults)).collect()
 }
 
-fn hook_command(table: HookTable, faults: &mut Faults) -> HookCommand {
+fn hook_command(at: usize, table: HookTable, faults: &mut Faults) -> HookCommand {
     let event = table.event.0;
-    if let Some(matcher) = table.matcher.as_ref().filter(|_| !event.has_matcher()) {
+    if table.matcher.is_some() && !event.has_matcher() {
         let message = format!(
             "`matcher` in [[hook]] has no meaning for {}: it runs for every one",
             event.as_str()
         );
-        faults.add(&matcher.span(), message);
+        faults.add_at(&[Place::Key("hook"), Place::Index(at), Place::Key("matcher")], message);
     }
     HookCommand {
         event,
-        matcher: table.matcher.and_then(|matcher| matcher.into_inner().0),
+        matcher: table.matcher.and_then(|matcher| matcher.0),
         run: Invocation::Program(table.run.0),
         timeout_s: table.timeout.map_or(TIMEOUT_S, |timeout| timeout.0),
     }

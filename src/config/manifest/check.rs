@@ -2,19 +2,17 @@
 //! cycles.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use super::member::LocatedMember;
-use super::spec::TeamMode;
-use super::tables::LocatedManifest;
-use super::task::LocatedTask;
+use super::spec::{Manifest, MemberSpec, TeamMode};
 use crate::config::Faults;
+use crate::config::Place::{Index, Key};
 use crate::model::cycle::find_cycle;
 use crate::model::host::{HostChoice, HostConfig};
 use crate::model::name::nearest;
+use crate::model::task_definition::TaskDefinition;
 
 /// Adds all faults between entries.
-pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
+pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {
     check_count(manifest, faults);
     check_member_names(&manifest.members, faults);
     check_owners(manifest, faults);
@@ -22,50 +20,49 @@ pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
 }
 
 /// Adds the faults between tasks.
-pub(super) fn check_tasks(tasks: &[LocatedTask], faults: &mut Faults) {
+pub(super) fn check_tasks(tasks: &[TaskDefinition], faults: &mut Faults) {
     let keys = check_task_keys(tasks, faults);
     check_after(tasks, &keys, faults);
     check_cycles(tasks, &keys, faults);
 }
 
-fn check_count(manifest: &LocatedManifest, faults: &mut Faults) {
-    let at_once = |member: &LocatedMember| match member.spec.scale {
-        _ if manifest.mode == TeamMode::Task
-            || member.spec.is_task_only(&manifest.settings.roles) =>
-        {
-            0
-        }
+fn check_count(manifest: &Manifest, faults: &mut Faults) {
+    let at_once = |member: &MemberSpec| match member.scale {
+        _ if manifest.mode == TeamMode::Task || member.is_task_only(&manifest.settings.roles) => 0,
         Some(scale) => scale.min,
-        None => usize::from(!member.spec.when_needed),
+        None => usize::from(!member.when_needed),
     };
     let (count, max) =
         (manifest.members.iter().map(at_once).sum::<usize>(), manifest.settings.max_members);
     let mut room = max;
-    let surplus = manifest.members.iter().find(|member| match room.checked_sub(at_once(member)) {
-        Some(left) => {
-            room = left;
-            false
-        }
-        None => true,
-    });
+    let surplus =
+        manifest.members.iter().position(|member| match room.checked_sub(at_once(member)) {
+            Some(left) => {
+                room = left;
+                false
+            }
+            None => true,
+        });
     if let Some(surplus) = surplus {
         let members = if count == 1 { "member" } else { "members" };
-        faults.add(&surplus.header, format!("{count} {members}, but `max_members` is {max}"));
+        let message = format!("{count} {members}, but `max_members` is {max}");
+        faults.add_at(&[Key("member"), Index(surplus)], message);
     }
 }
 
 /// Ignores case, because some file systems do and members have files under their names.
-fn check_member_names(members: &[LocatedMember], faults: &mut Faults) {
+fn check_member_names(members: &[MemberSpec], faults: &mut Faults) {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
-    for member in members {
-        let name = member.spec.launch.name.as_str();
+    for (at, member) in members.iter().enumerate() {
+        let name = member.launch.name.as_str();
+        let place = [Key("member"), Index(at), Key("name")];
         match seen.get(&name.to_ascii_lowercase()) {
             Some(first) if *first == name => {
-                faults.add(&member.name, format!("two members are named `{name}`"));
+                faults.add_at(&place, format!("two members are named `{name}`"));
             }
             Some(first) => {
                 let message = format!("members `{first}` and `{name}` differ only in case");
-                faults.add(&member.name, message);
+                faults.add_at(&place, message);
             }
             None => {
                 seen.insert(name.to_ascii_lowercase(), name);
@@ -75,12 +72,16 @@ fn check_member_names(members: &[LocatedMember], faults: &mut Faults) {
 }
 
 /// Returns the index of each key's task.
-fn check_task_keys<'d>(tasks: &'d [LocatedTask], faults: &mut Faults) -> BTreeMap<&'d str, usize> {
+fn check_task_keys<'d>(
+    tasks: &'d [TaskDefinition],
+    faults: &mut Faults,
+) -> BTreeMap<&'d str, usize> {
     let mut keys = BTreeMap::new();
     for (at, task) in tasks.iter().enumerate() {
-        let key = task.task.key.as_str();
+        let key = task.key.as_str();
         if keys.contains_key(key) {
-            faults.add(&task.key, format!("two tasks have the key `{key}`"));
+            let place = [Key("task"), Index(at), Key("key")];
+            faults.add_at(&place, format!("two tasks have the key `{key}`"));
         } else {
             keys.insert(key, at);
         }
@@ -88,37 +89,36 @@ fn check_task_keys<'d>(tasks: &'d [LocatedTask], faults: &mut Faults) -> BTreeMa
     keys
 }
 
-fn check_owners(manifest: &LocatedManifest, faults: &mut Faults) {
+fn check_owners(manifest: &Manifest, faults: &mut Faults) {
     let all: Vec<String> =
-        manifest.members.iter().flat_map(|member| member.spec.instance_names()).collect();
+        manifest.members.iter().flat_map(|member| member.instance_names()).collect();
     let names = || all.iter().map(String::as_str);
-    for (task, owner) in manifest.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?)))
-    {
-        if !names().any(|name| name == owner.get_ref().as_str()) {
-            let message = format!(
-                "owner `{}` of task `{}` is not a member",
-                owner.get_ref().escape_debug(),
-                task.task.key
-            );
-            faults.add_with(&owner.span(), message, nearest(owner.get_ref(), names()));
+    for (at, task) in manifest.tasks.iter().enumerate() {
+        let Some(owner) = &task.owner else { continue };
+        if !names().any(|name| name == owner) {
+            let message =
+                format!("owner `{}` of task `{}` is not a member", owner.escape_debug(), task.key);
+            let place = [Key("task"), Index(at), Key("owner")];
+            faults.add_near(&place, message, nearest(owner, names()));
         }
     }
 }
 
 /// Adds a fault for each member whose host is neither in the manifest nor in `known`.
-pub(super) fn check_hosts(manifest: &LocatedManifest, known: &[HostConfig], faults: &mut Faults) {
+pub(super) fn check_hosts(manifest: &Manifest, known: &[HostConfig], faults: &mut Faults) {
     let hosts = || manifest.settings.hosts.iter().chain(known);
-    for member in &manifest.members {
-        let Some((span, choice)) = &member.host else { continue };
+    for (at, member) in manifest.members.iter().enumerate() {
+        let Some(choice) = &member.launch.host else { continue };
         if hosts().any(|host| choice.accepts(host)) {
             continue;
         }
-        let member = &member.spec.launch.name;
+        let member = &member.launch.name;
         match choice {
             HostChoice::Name(name) => {
                 let names = hosts().map(|host| host.name.as_str());
                 let message = format!("host `{name}` of member `{member}` is not configured");
-                faults.add_with(span, message, nearest(name.as_str(), names));
+                let place = [Key("member"), Index(at), Key("host")];
+                faults.add_near(&place, message, nearest(name.as_str(), names));
             }
             HostChoice::Labels(labels) => {
                 let unknown =
@@ -127,52 +127,45 @@ pub(super) fn check_hosts(manifest: &LocatedManifest, known: &[HostConfig], faul
                 let message =
                     format!("no host has all labels of member `{member}`: {}", labels.join(", "));
                 let meant = unknown.and_then(|label| nearest(label, all));
-                faults.add_with(span, message, meant);
+                faults.add_near(&[Key("member"), Index(at), Key("labels")], message, meant);
             }
         }
     }
 }
 
-fn check_after(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
-    for task in tasks {
-        for before in &task.after {
-            if keys.contains_key(before.get_ref().as_str()) {
+fn check_after(tasks: &[TaskDefinition], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
+    for (at, task) in tasks.iter().enumerate() {
+        for (nth, before) in task.after.iter().enumerate() {
+            if keys.contains_key(before.as_str()) {
                 continue;
             }
-            let others = keys.keys().copied().filter(|key| *key != task.task.key);
-            let message = format!(
-                "task `{}` depends on unknown task `{}`",
-                task.task.key,
-                before.get_ref().escape_debug()
-            );
-            faults.add_with(&before.span(), message, nearest(before.get_ref(), others));
+            let others = keys.keys().copied().filter(|key| *key != task.key);
+            let message =
+                format!("task `{}` depends on unknown task `{}`", task.key, before.escape_debug());
+            let place = [Key("task"), Index(at), Key("after"), Index(nth)];
+            faults.add_near(&place, message, nearest(before, others));
         }
     }
 }
 
 /// Reports one cycle; ignores references to unknown tasks.
-fn check_cycles(tasks: &[LocatedTask], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
-    let waits: Vec<Vec<(usize, Range<usize>)>> = tasks
+fn check_cycles(tasks: &[TaskDefinition], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
+    let edges: Vec<Vec<usize>> = tasks
         .iter()
-        .map(|task| {
-            let known = |key: &str| keys.get(key).copied();
-            task.after.iter().filter_map(|key| Some((known(key.get_ref())?, key.span()))).collect()
-        })
+        .map(|task| task.after.iter().filter_map(|key| keys.get(key.as_str()).copied()).collect())
         .collect();
-    let edges: Vec<Vec<usize>> =
-        waits.iter().map(|befores| befores.iter().map(|(at, _)| *at).collect()).collect();
     let Some(cycle) = find_cycle(&edges) else { return };
     // The fault is at the reference from the first task of the cycle to the next.
-    let (Some(first), next) = (cycle.first().copied(), cycle.get(1).or(cycle.first())) else {
+    let (Some(&first), Some(&next)) = (cycle.first(), cycle.get(1).or(cycle.first())) else {
         return;
     };
-    let place = waits[first].iter().find(|(at, _)| Some(at) == next).map(|(_, span)| span.clone());
-    let place = place.unwrap_or_else(|| tasks[first].key.clone());
+    let nth = tasks[first].after.iter().position(|key| *key == tasks[next].key).unwrap_or_default();
+    let place = [Key("task"), Index(first), Key("after"), Index(nth)];
     if cycle.len() == 1 {
-        faults.add(&place, format!("task `{}` depends on itself", tasks[first].task.key));
+        faults.add_at(&place, format!("task `{}` depends on itself", tasks[first].key));
         return;
     }
     let around = cycle.iter().chain(cycle.first());
-    let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].task.key)).collect();
-    faults.add(&place, format!("tasks form a dependency cycle: {}", names.join(" after ")));
+    let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].key)).collect();
+    faults.add_at(&place, format!("tasks form a dependency cycle: {}", names.join(" after ")));
 }

@@ -1,75 +1,75 @@
 //! Rejects tasks that no member can do, for which the team would wait forever.
 
-use super::member::LocatedMember;
-use super::spec::TeamMode;
-use super::tables::LocatedManifest;
-use super::task::LocatedTask;
+use super::spec::{Manifest, MemberSpec, TeamMode};
 use crate::config::Faults;
+use crate::config::Place::{Index, Key};
 use crate::model::name::nearest;
+use crate::model::task_definition::TaskDefinition;
 use crate::model::waiting::Ability;
 
-pub(super) fn check(manifest: &LocatedManifest, faults: &mut Faults) {
-    for task in &manifest.tasks {
-        match &task.task.owner {
-            Some(owner) => check_owned(manifest, task, owner, faults),
-            None => check_free(manifest, task, faults),
+pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {
+    for (at, task) in manifest.tasks.iter().enumerate() {
+        match &task.owner {
+            Some(owner) => check_owned(manifest, at, task, owner, faults),
+            None => check_free(manifest, at, task, faults),
         }
     }
 }
 
-fn check_owned(manifest: &LocatedManifest, task: &LocatedTask, owner: &str, faults: &mut Faults) {
+fn check_owned(
+    manifest: &Manifest,
+    at: usize,
+    task: &TaskDefinition,
+    owner: &str,
+    faults: &mut Faults,
+) {
     let Some(member) = manifest.members.iter().find(|member| names(member, owner)) else { return };
-    let key = &task.task.key;
-    let span = task.owner.as_ref().map_or(task.key.clone(), |owner| owner.span());
-    let has_command = !task.task.fields.command.is_empty();
-    match member.spec.ability() {
-        Ability::Commands if !has_command => faults.add(
-            &span,
+    let key = &task.key;
+    let place = [Key("task"), Index(at), Key("owner")];
+    let has_command = !task.fields.command.is_empty();
+    match member.ability() {
+        Ability::Commands if !has_command => faults.add_at(
+            &place,
             format!(
                 "task `{key}` has no `run`, and its owner `{owner}` is a worker, which only runs commands"
             ),
         ),
         Ability::Nothing => {
-            faults.add(
-                &span,
+            faults.add_at(
+                &place,
                 format!("`{owner}` is a plain command, which does no tasks; `{key}` needs another owner"),
             );
         }
-        Ability::Prompts if has_command && is_per_task(manifest, member) => faults.add(
-            &span,
+        Ability::Prompts if has_command && is_per_task(manifest, member) => faults.add_at(
+            &place,
             format!("task `{key}` has a command, and its owner `{owner}` is no worker that could run it"),
         ),
         Ability::Commands | Ability::Prompts => {}
     }
 }
 
-fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Faults) {
-    let key = &task.task.key;
+fn check_free(manifest: &Manifest, at: usize, task: &TaskDefinition, faults: &mut Faults) {
+    let key = &task.key;
+    let place = [Key("task"), Index(at), Key("key")];
     if manifest.members.is_empty() {
-        faults.add(
-            &task.key,
-            format!("no member can do task `{key}`: the manifest has no [[member]]"),
-        );
+        let message = format!("no member can do task `{key}`: the manifest has no [[member]]");
+        faults.add_at(&place, message);
         return;
     }
-    let suiting: Vec<&LocatedMember> =
-        manifest.members.iter().filter(|one| fits(one, task)).collect();
-    if let Some(role) = task.role.as_ref().filter(|_| suiting.is_empty()) {
-        let message = format!(
-            "task `{key}` is for the role `{}`, which no member has",
-            role.get_ref().escape_debug()
-        );
-        let roles = manifest.members.iter().filter_map(|one| one.spec.launch.role.as_deref());
-        faults.add_with(&role.span(), message, nearest(role.get_ref(), roles));
+    let suiting: Vec<&MemberSpec> = manifest.members.iter().filter(|one| fits(one, task)).collect();
+    if let Some(role) = task.fields.role.as_ref().filter(|_| suiting.is_empty()) {
+        let message =
+            format!("task `{key}` is for the role `{}`, which no member has", role.escape_debug());
+        let roles = manifest.members.iter().filter_map(|one| one.launch.role.as_deref());
+        let place = [Key("task"), Index(at), Key("role")];
+        faults.add_near(&place, message, nearest(role, roles));
         return;
     }
     let of_role =
-        task.task.fields.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
+        task.fields.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
     let of_role = of_role.unwrap_or_default();
-    let wanted =
-        if !task.task.fields.command.is_empty() { Ability::Commands } else { Ability::Prompts };
-    let able: Vec<&&LocatedMember> =
-        suiting.iter().filter(|one| one.spec.ability() == wanted).collect();
+    let wanted = if !task.fields.command.is_empty() { Ability::Commands } else { Ability::Prompts };
+    let able: Vec<&&MemberSpec> = suiting.iter().filter(|one| one.ability() == wanted).collect();
     if able.is_empty() {
         let message = match wanted {
             Ability::Commands => format!(
@@ -81,43 +81,40 @@ fn check_free(manifest: &LocatedManifest, task: &LocatedTask, faults: &mut Fault
                  add `run`, or a [[member]] with an agent's profile"
             ),
         };
-        faults.add(&task.key, message);
+        faults.add_at(&place, message);
     } else if !able.iter().any(|one| comes(manifest, one)) {
         let message = format!(
             "no member is started for task `{key}`: those that can do it wait for tasks of their role; \
              give it that `role`"
         );
-        faults.add(&task.key, message);
+        faults.add_at(&place, message);
     }
 }
 
 /// Returns true if `member`, or one of those that it stands for, has this name.
-fn names(member: &LocatedMember, owner: &str) -> bool {
-    member.spec.instance_names().iter().any(|name| owner.eq_ignore_ascii_case(name))
+fn names(member: &MemberSpec, owner: &str) -> bool {
+    member.instance_names().iter().any(|name| owner.eq_ignore_ascii_case(name))
 }
 
-fn fits(member: &LocatedMember, task: &LocatedTask) -> bool {
-    let role = member.spec.launch.role.as_deref();
-    let wanted = task.task.fields.role.as_deref();
+fn fits(member: &MemberSpec, task: &TaskDefinition) -> bool {
+    let role = member.launch.role.as_deref();
+    let wanted = task.fields.role.as_deref();
     wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
 }
 
-fn is_per_task(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
-    manifest.mode == TeamMode::Task || member.spec.is_task_only(&manifest.settings.roles)
+fn is_per_task(manifest: &Manifest, member: &MemberSpec) -> bool {
+    manifest.mode == TeamMode::Task || member.is_task_only(&manifest.settings.roles)
 }
 
 /// Returns true if the lead ever starts the member. One with `start = "when-needed"` and a role is
 /// started only for a task of that role or a task that it owns.
-fn comes(manifest: &LocatedManifest, member: &LocatedMember) -> bool {
-    if !member.spec.when_needed
-        || member.spec.launch.role.is_none()
-        || is_per_task(manifest, member)
-    {
+fn comes(manifest: &Manifest, member: &MemberSpec) -> bool {
+    if !member.when_needed || member.launch.role.is_none() || is_per_task(manifest, member) {
         return true;
     }
-    manifest.tasks.iter().any(|task| match &task.task.owner {
+    manifest.tasks.iter().any(|task| match &task.owner {
         Some(owner) => names(member, owner),
-        None => task.task.fields.role.is_some() && fits(member, task),
+        None => task.fields.role.is_some() && fits(member, task),
     })
 }
 

@@ -2,13 +2,11 @@
 //! `escalation_mode`.
 
 use std::fmt;
-use std::ops::Range;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::Faults;
-use crate::config::value::Positioned;
+use crate::config::{Faults, Place};
 use crate::model::followup::{
     Escalation, LONGEST_MINUTES, MAX_REMINDERS, MOST_REMINDERS, ReminderPolicy, interval_ms,
 };
@@ -73,29 +71,26 @@ impl<'de> Deserialize<'de> for ReminderCount {
 /// Returns the reminder settings; `None` without an interval, and then the other keys are faults.
 pub(super) fn reminder_policy(
     interval: Option<Interval>,
-    count: Option<Positioned<ReminderCount>>,
-    escalation: Option<Positioned<Choice<Escalation>>>,
+    count: Option<ReminderCount>,
+    escalation: Option<Choice<Escalation>>,
     faults: &mut Faults,
 ) -> Option<ReminderPolicy> {
     let Some(Interval(interval_ms)) = interval else {
-        let mut refuse = |key: &str, span: Range<usize>| {
-            faults.add(
-                &span,
-                format!("`{key}` in [team] has no effect without `followup_interval_minutes`"),
-            );
-        };
-        if let Some(count) = count {
-            refuse("followup_max_reminders", count.span());
-        }
-        if let Some(escalation) = escalation {
-            refuse("escalation_mode", escalation.span());
+        let others = [
+            ("followup_max_reminders", count.is_some()),
+            ("escalation_mode", escalation.is_some()),
+        ];
+        for (key, _) in others.into_iter().filter(|(_, is_given)| *is_given) {
+            let message =
+                format!("`{key}` in [team] has no effect without `followup_interval_minutes`");
+            faults.add_at(&[Place::Key("team"), Place::Key(key)], message);
         }
         return None;
     };
     Some(ReminderPolicy {
         interval_ms,
-        max_reminders: count.map_or(MAX_REMINDERS, |count| count.get_ref().0),
-        escalation: escalation.map(|mode| mode.into_inner().0).unwrap_or_default(),
+        max_reminders: count.map_or(MAX_REMINDERS, |count| count.0),
+        escalation: escalation.map(|mode| mode.0).unwrap_or_default(),
     })
 }
 

@@ -1,31 +1,30 @@
 //! `[[member]]` and `[defaults]`.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use toml::Spanned;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use super::hosts::{LocatedChoice, locate_choice};
 use super::roles::tools;
 use super::rules::RuleLists;
 use super::spec::MemberSpec;
-use super::worktree::WorktreeKey;
-use crate::config::Faults;
-use crate::config::value::{Patterns, Positioned};
+use crate::config::value::Patterns;
+use crate::config::{Faults, Place};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
 use crate::model::budget::Budget;
-use crate::model::host::{Label, NewHostName};
+use crate::model::host::{HostChoice, Label, NewHostName};
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::mode::Mode;
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::value::{
-    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
+    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables, checked,
+    inline_schema, parse_non_blank,
 };
 use crate::model::waiting::Ability;
-use crate::model::worktree::WorktreeRequest;
+use crate::model::worktree::{WorktreeRequest, check_branch};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -56,11 +55,11 @@ pub(super) struct DefaultsTable {
 #[schemars(rename = "member")]
 pub(super) struct MemberTable {
     /// Name of the member; unique, ignoring case.
-    name: Positioned<NewMemberName>,
-    /// Role of the member. Tasks with this `role` go to it. See docs/manifest.md#roles.
+    name: NewMemberName,
+    /// Role of the member. Tasks with this `role` go to it. See docs/roles.md.
     role: Option<NonBlank>,
     /// Profile of the program. A member with `run` has the profile `shell`. See docs/profiles.md.
-    profile: Option<Positioned<Name>>,
+    profile: Option<Name>,
     /// Model of the program.
     model: Option<NonBlank>,
     /// Permission mode. See docs/decisions.md#plans-and-modes.
@@ -68,11 +67,11 @@ pub(super) struct MemberTable {
     /// The first message.
     prompt: Option<String>,
     /// A file with the first message, instead of `prompt`.
-    prompt_file: Option<Positioned<NonBlank>>,
+    prompt_file: Option<NonBlank>,
     /// Name of the host that the member runs on. See docs/hosts.md#members.
-    host: Option<Positioned<NewHostName>>,
+    host: Option<NewHostName>,
     /// Labels, instead of `host`: any host that has all of them.
-    labels: Option<Positioned<Vec<Label>>>,
+    labels: Option<Vec<Label>>,
     /// Working directory. A relative one of a member on another host is below the work directory of
     /// the host, which is also the default there; with `worktree` it is a directory of the
     /// repository on this machine.
@@ -93,21 +92,21 @@ pub(super) struct MemberTable {
     /// `[team.board]`, which is the default.
     pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
-    /// host. See docs/hosts.md#worktrees.
-    worktree: Option<Positioned<WorktreeKey>>,
+    /// host. See docs/worktrees.md.
+    worktree: Option<WorktreeKey>,
     /// Time at which the member is started.
     #[schemars(extend("default" = "now"))]
-    start: Option<Positioned<Choice<Start>>>,
+    start: Option<Choice<Start>>,
     /// A pool of members `NAME-1`, `NAME-2` …, sized by the number of tasks in progress and ready
     /// to start.
-    scale: Option<Positioned<KeyedTable<ScaleTable>>>,
+    scale: Option<KeyedTable<ScaleTable>>,
     /// Reaction to a program that fails or disappears.
     #[schemars(extend("default" = "never"))]
-    restart: Option<Positioned<Choice<Restart>>>,
+    restart: Option<Choice<Restart>>,
     /// Each task of this member is a run of its own. A role can set this, too. See
     /// docs/manifest.md#task-mode.
     #[schemars(extend("default" = false))]
-    task_only: Option<Positioned<bool>>,
+    task_only: Option<bool>,
     /// Rules in addition to those of the team and the role. See docs/decisions.md#rules.
     #[serde(default)]
     rules: KeyedTable<RuleLists>,
@@ -156,56 +155,74 @@ struct ScaleTable {
     max: Option<AtLeast<1>>,
 }
 
-/// A member with the positions to report for clashes.
-pub(super) struct LocatedMember {
-    pub(super) header: Range<usize>,
-    pub(super) name: Range<usize>,
-    pub(super) host: Option<LocatedChoice>,
-    pub(super) spec: MemberSpec,
+/// `worktree` of a member.
+#[derive(Debug)]
+struct WorktreeKey(Option<WorktreeRequest>);
+
+inline_schema!(WorktreeKey, { "type": ["boolean", "string"] });
+
+impl<'de> Deserialize<'de> for WorktreeKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {
+        deserializer.deserialize_any(WorktreeVisitor)
+    }
+}
+
+struct WorktreeVisitor;
+
+impl Visitor<'_> for WorktreeVisitor {
+    type Value = WorktreeKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("true, false or the name of a branch")
+    }
+
+    fn visit_bool<E: Error>(self, own: bool) -> Result<WorktreeKey, E> {
+        Ok(WorktreeKey(own.then_some(WorktreeRequest::Own)))
+    }
+
+    fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
+        let branch = checked(parse_non_blank(branch), check_branch).map_err(E::custom)?;
+        Ok(WorktreeKey(Some(WorktreeRequest::Branch(branch))))
+    }
 }
 
 /// Members of a scaled entry by default: with more, they wait for each other.
 const DEFAULT_SCALE_MAX: usize = 5;
 
 /// Applies the defaults to a member, and adds its rules and access lists to those of the team.
-pub(super) fn locate_member(
-    table: Spanned<MemberTable>,
+pub(super) fn member_spec(
+    at: usize,
+    table: MemberTable,
     defaults: &DefaultsTable,
     rules: &mut TeamRules,
     links: &mut BTreeMap<String, LinkAccess>,
     faults: &mut Faults,
-) -> LocatedMember {
-    let header = table.span();
-    let table = table.into_inner();
-    table.check_prompt_and_profile(faults);
-    table.check_start_and_scale(faults);
-    table.check_task_only(faults);
-    let name = table.name.span();
-    let host = locate_choice(table.host, table.labels, faults);
+) -> MemberSpec {
+    for (key, message) in table.faults() {
+        faults.add_at(&[Place::Key("member"), Place::Index(at), Place::Key(key)], message);
+    }
+    let labels = table.labels.map(|all| all.into_iter().map(|label| label.0).collect());
     let run = table.run.map(|run| run.0);
     let inherited = match (&run, &defaults.profile) {
         (Some(_), _) => SHELL,
         (None, Some(profile)) => &profile.0,
         (None, None) => WORKER,
     };
-    let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.into_inner().0);
+    let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.0);
     let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
     let default_cwd = || defaults.cwd.as_ref().map(|cwd| cwd.0.clone());
     let mut env = defaults.env.clone();
     env.extend(table.env);
     let launch = LaunchSpec {
-        name: table.name.into_inner().0,
+        name: table.name.0,
         role: table.role.map(|role| role.0),
         model: table.model.as_ref().or(default_model).map(|model| model.0.clone()),
         mode: table.mode.as_ref().or(defaults.mode.as_ref()).map(|mode| mode.0),
         profile: Some(profile),
         prompt: table.prompt,
-        host: host.as_ref().map(|(_, choice)| choice.clone()),
+        host: table.host.map(|name| HostChoice::Name(name.0)).or(labels.map(HostChoice::Labels)),
         cwd: table.cwd.map(|cwd| cwd.0).or_else(default_cwd),
-        worktree: table.worktree.and_then(|worktree| match worktree.into_inner() {
-            WorktreeKey::Own(own) => own.then_some(WorktreeRequest::Own),
-            WorktreeKey::Branch(branch) => Some(WorktreeRequest::Branch(branch)),
-        }),
+        worktree: table.worktree.and_then(|worktree| worktree.0),
         command: run.unwrap_or_default(),
         env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),
@@ -216,11 +233,11 @@ pub(super) fn locate_member(
     };
     let spec = MemberSpec {
         launch,
-        prompt_file: table.prompt_file.map(|file| file.into_inner().0),
-        when_needed: table.start.is_some_and(|start| start.get_ref().0 == Start::WhenNeeded),
-        scale: table.scale.map(|scale| convert_scale(&scale, faults)),
-        restart: table.restart.is_some_and(|restart| restart.get_ref().0 == Restart::OnFailure),
-        task_only: table.task_only.is_some_and(Positioned::into_inner),
+        prompt_file: table.prompt_file.map(|file| file.0),
+        when_needed: table.start.is_some_and(|start| start.0 == Start::WhenNeeded),
+        scale: table.scale.map(|scale| scale.0.bounds()),
+        restart: table.restart.is_some_and(|restart| restart.0 == Restart::OnFailure),
+        task_only: table.task_only.unwrap_or(false),
     };
     let own = table.rules.0.into_set();
     if own != RuleSet::default() {
@@ -230,75 +247,136 @@ pub(super) fn locate_member(
     if !link.is_empty() {
         links.extend(spec.instance_names().into_iter().map(|name| (name, link.clone())));
     }
-    LocatedMember { header, name, host, spec }
+    spec
 }
 
 impl MemberTable {
-    fn check_prompt_and_profile(&self, faults: &mut Faults) {
-        if let (Some(_), Some(file)) = (&self.prompt, &self.prompt_file) {
-            faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");
+    /// Returns the contradictions between its keys, each with the key to report.
+    fn faults(&self) -> Vec<(&'static str, String)> {
+        let mut faults = Vec::new();
+        let mut add = |key, message: &str| faults.push((key, message.to_owned()));
+        if self.prompt.is_some() && self.prompt_file.is_some() {
+            add("prompt_file", "[[member]] has both `prompt` and `prompt_file`");
         }
-        if let (Some(_), Some(profile)) = (&self.run, &self.profile)
-            && profile.get_ref().0 != SHELL
+        if let (Some(_), Some(Name(name))) = (&self.run, &self.profile)
+            && name != SHELL
         {
-            let name = &profile.get_ref().0;
             let message = format!("a member with `run` uses the profile `shell`, not `{name}`");
-            faults.add(&profile.span(), message);
+            add("profile", &message);
         }
-    }
-
-    /// Adds faults for keys that make no sense with `start` or `scale`. A member that stands for
-    /// several is never started as itself, and one that is started on demand needs no `restart`.
-    fn check_start_and_scale(&self, faults: &mut Faults) {
-        if let Some(restart) = &self.restart
-            && (self.start.is_some() || self.scale.is_some())
-        {
-            faults.add(
-                &restart.span(),
+        if self.host.is_some() && self.labels.is_some() {
+            add("labels", "[[member]] has both `host` and `labels`");
+        } else if self.labels.as_ref().is_some_and(Vec::is_empty) {
+            add("labels", "`labels` in [[member]] is empty");
+        }
+        // A member that stands for several is never started as itself, and one that is started on
+        // demand needs no `restart`.
+        if self.restart.is_some() && (self.start.is_some() || self.scale.is_some()) {
+            add(
+                "restart",
                 "[[member]] combines `restart` with `start` or `scale`, which restart it anyway",
             );
         }
-        if let (Some(_), Some(worktree)) = (&self.scale, &self.worktree)
-            && matches!(worktree.get_ref(), WorktreeKey::Branch(_))
+        if let (Some(_), Some(WorktreeKey(Some(WorktreeRequest::Branch(_))))) =
+            (&self.scale, &self.worktree)
         {
             let message = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
-            faults.add(&worktree.span(), message);
+            add("worktree", message);
         }
-        if let (Some(start), Some(_)) = (&self.start, &self.scale) {
-            faults.add(
-                &start.span(),
+        if self.start.is_some() && self.scale.is_some() {
+            add(
+                "start",
                 "[[member]] has both `start` and `scale`; `scale.min` sets how many start at once",
             );
         }
-    }
-
-    /// Adds faults for a task-only member with keys that only apply to standing members.
-    fn check_task_only(&self, faults: &mut Faults) {
-        let Some(task_only) = self.task_only.as_ref().filter(|marked| *marked.get_ref()) else {
-            return;
-        };
+        if let Some(KeyedTable(scale)) = &self.scale {
+            let Scale { min, max } = scale.bounds();
+            if max < min {
+                let message = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
+                add("scale", &message);
+            }
+        }
         let standing = [
             ("start", self.start.is_some()),
             ("restart", self.restart.is_some()),
             ("plan", self.plan.is_some()),
             ("run", self.run.is_some()),
         ];
-        for (key, _) in standing.into_iter().filter(|(_, is_set)| *is_set) {
+        for (key, _) in
+            standing.into_iter().filter(|(_, is_set)| *is_set && self.task_only == Some(true))
+        {
             let message = format!(
                 "[[member]] has both `task_only` and `{key}`, which applies to standing members only"
             );
-            faults.add(&task_only.span(), message);
+            add("task_only", &message);
         }
+        faults
     }
 }
 
-fn convert_scale(table: &Positioned<KeyedTable<ScaleTable>>, faults: &mut Faults) -> Scale {
-    let ScaleTable { min, max } = &table.get_ref().0;
-    let min = min.as_ref().map_or(0, |min| min.0);
-    let max = max.as_ref().map_or(DEFAULT_SCALE_MAX.max(min), |max| max.0);
-    if max < min {
-        let message = format!("`max` in [member.scale] is {max}, less than `min`, {min}");
-        faults.add(&table.span(), message);
+impl ScaleTable {
+    fn bounds(&self) -> Scale {
+        let min = self.min.as_ref().map_or(0, |min| min.0);
+        let max = self.max.as_ref().map_or(DEFAULT_SCALE_MAX.max(min), |max| max.0);
+        Scale { min, max }
     }
-    Scale { min, max }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::hosts::parse_hosts;
+    use crate::config::manifest::Manifest;
+    use crate::model::host::HostChoice;
+
+    const HOST: &str =
+        "[[host]]\nname = \"build\"\nssh = \"b\"\ndir = \"/w\"\nlabels = [\"gpu\"]\n";
+
+    fn manifest(member: &str) -> String {
+        format!("[team]\nname = \"t\"\n[[member]]\nname = \"a\"\n{member}{HOST}")
+    }
+
+    fn fault(member: &str) -> String {
+        Manifest::parse(&manifest(member)).expect_err("a fault").to_string()
+    }
+
+    #[test]
+    fn member_can_name_a_host_or_its_labels() {
+        let read = Manifest::parse(&manifest("host = \"build\"\n")).expect("a manifest");
+        let host = read.settings.hosts[0].clone();
+        assert_eq!(read.members[0].launch.host, Some(HostChoice::Name(host.name.clone())));
+        let read = Manifest::parse(&manifest("labels = [\"gpu\"]\n")).expect("a manifest");
+        assert!(read.members[0].launch.host.as_ref().is_some_and(|choice| choice.accepts(&host)));
+    }
+
+    #[test]
+    fn unknown_hosts_and_labels_are_reported_with_suggestions() {
+        let table = [
+            (
+                "host = \"biuld\"\n",
+                "5:8: host `biuld` of member `a` is not configured; did you mean `build`?",
+            ),
+            (
+                "labels = [\"gpu\", \"gup\"]\n",
+                "5:10: no host has all labels of member `a`: gpu, gup; did you mean `gpu`?",
+            ),
+            ("labels = []\n", "5:10: `labels` in [[member]] is empty"),
+            (
+                "host = \"build\"\nlabels = [\"gpu\"]\n",
+                "6:10: [[member]] has both `host` and `labels`",
+            ),
+            ("host = \"\"\n", "5:8: `host` in [[member]] is empty"),
+        ];
+        for (member, expected) in table {
+            assert_eq!(fault(member), expected);
+        }
+    }
+
+    #[test]
+    fn hosts_of_the_user_are_known_in_a_manifest() {
+        let hosts = parse_hosts(HOST).expect("hosts");
+        let text = "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nhost = \"build\"\n";
+        assert!(Manifest::parse(text).is_err());
+        let read = Manifest::parse_with_hosts(text, &hosts).expect("a manifest");
+        assert_eq!(read.settings.hosts, [], "hosts of the user stay in the user's file");
+    }
 }

@@ -12,7 +12,6 @@ mod check;
 mod doable;
 mod followup;
 mod form;
-mod hosts;
 mod member;
 mod roles;
 mod rules;
@@ -21,36 +20,18 @@ mod spec;
 mod tables;
 mod task;
 mod template;
-mod worktree;
 
-use super::{ConfigError, Faults, LineCounter, parse};
+use std::collections::BTreeSet;
+
+use super::{ConfigError, Faults, LineCounter, Place, parse};
 use crate::model::host::HostConfig;
-use crate::model::settings::Settings;
 use crate::model::task_definition::TaskDefinition;
 pub(crate) use builtin::{builtin_template, builtin_templates};
 use form::Form;
 pub(crate) use schema::{TEAM_KEYS, TeamKey};
-pub(crate) use spec::{MemberSpec, TeamMode};
-use tables::{LocatedManifest, ManifestTable};
-use task::LocatedTask;
+pub(crate) use spec::{Manifest, MemberSpec, TeamMode};
+use tables::ManifestTable;
 pub(crate) use template::{ManifestTemplate, TemplateValues};
-
-/// A valid manifest.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Manifest {
-    /// A name that phalanx may create ([`crate::model::name::check_name`]).
-    pub(crate) name: String,
-    pub(crate) description: Option<String>,
-    /// Address of the shared store to keep the team in; `None` means files.
-    pub(crate) store: Option<String>,
-    pub(crate) mode: TeamMode,
-    /// All settings of the team except for its templates, with the rules of its members.
-    pub(crate) settings: Settings,
-    /// In the order of the file. Names are unique, ignoring case.
-    pub(crate) members: Vec<MemberSpec>,
-    /// In the order of the file. Keys are unique, and `after` forms no cycle.
-    pub(crate) tasks: Vec<TaskDefinition>,
-}
 
 impl Manifest {
     /// Parses a manifest of a user that has no other hosts.
@@ -92,44 +73,49 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::parse_with_hosts`].
     pub(crate) fn parse_tasks(text: &str) -> Result<Vec<TaskDefinition>, ConfigError> {
-        let located = Manifest::locate(Form::Tasks, text)?;
+        let mut tasks = Manifest::read(Form::Tasks, text)?.tasks;
         let mut faults = Faults::of(text);
-        check::check_tasks(&located.tasks, &mut faults);
-        faults.into_result()?;
+        check::check_tasks(&tasks, &mut faults);
         let mut lines = LineCounter::new(text);
-        let tasks = located.tasks.into_iter();
-        let line =
-            |one: LocatedTask| TaskDefinition { line: lines.line_at(one.key.start), ..one.task };
-        Ok(tasks.map(line).collect())
+        for (at, task) in tasks.iter_mut().enumerate() {
+            let key = faults.span_of(&[Place::Key("task"), Place::Index(at), Place::Key("key")]);
+            task.line = lines.line_at(key.start);
+        }
+        faults.into_result()?;
+        remove_repeated(&mut tasks);
+        Ok(tasks)
     }
 
-    fn locate(form: Form, text: &str) -> Result<LocatedManifest, ConfigError> {
-        let table: ManifestTable = parse(form.document(), text)?;
-        let mut faults = Faults::of(text);
-        let located = table.locate(form, &mut faults);
-        faults.into_result()?;
-        Ok(located)
+    fn read(form: Form, text: &str) -> Result<Manifest, ConfigError> {
+        parse::<ManifestTable>(form.document(), text)?.into_manifest(form, text)
     }
 
     fn parse_as(form: Form, text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
-        let located = Manifest::locate(form, text)?;
+        let mut manifest = Manifest::read(form, text)?;
         let mut faults = Faults::of(text);
-        check::check_hosts(&located, known, &mut faults);
+        check::check_hosts(&manifest, known, &mut faults);
         faults.into_result()?;
+        manifest.check(text)?;
+        remove_repeated(&mut manifest.tasks);
+        Ok(manifest)
+    }
+
+    /// Checks the entries against each other, except for hosts.
+    fn check(&self, text: &str) -> Result<(), ConfigError> {
         for check in [check::check, doable::check] {
             let mut faults = Faults::of(text);
-            check(&located, &mut faults);
+            check(self, &mut faults);
             faults.into_result()?;
         }
-        Ok(Manifest {
-            name: located.name,
-            description: located.description,
-            store: located.store,
-            mode: located.mode,
-            settings: located.settings,
-            members: located.members.into_iter().map(|member| member.spec).collect(),
-            tasks: located.tasks.into_iter().map(|task| task.task).collect(),
-        })
+        Ok(())
+    }
+}
+
+/// Removes repeated keys from `after`. The checks need them: a fault is at the index of its key.
+fn remove_repeated(tasks: &mut [TaskDefinition]) {
+    for task in tasks {
+        let mut seen = BTreeSet::new();
+        task.after.retain(|key| seen.insert(key.clone()));
     }
 }
 

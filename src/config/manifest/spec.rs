@@ -1,11 +1,30 @@
-//! The entries of a valid manifest.
+//! A valid manifest and its entries.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::launch::{LaunchSpec, Scale, WORKER, ability};
 use crate::model::role::Roles;
+use crate::model::settings::Settings;
+use crate::model::task_definition::TaskDefinition;
 use crate::model::waiting::Ability;
+
+/// A valid manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Manifest {
+    /// A name that phalanx may create ([`crate::model::name::check_name`]).
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    /// Address of the shared store to keep the team in; `None` means files.
+    pub(crate) store: Option<String>,
+    pub(crate) mode: TeamMode,
+    /// All settings of the team except for its templates, with the rules of its members.
+    pub(crate) settings: Settings,
+    /// In the order of the file. Names are unique, ignoring case.
+    pub(crate) members: Vec<MemberSpec>,
+    /// In the order of the file. Keys are unique, and `after` forms no cycle.
+    pub(crate) tasks: Vec<TaskDefinition>,
+}
 
 /// The kind of members that do the tasks of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]

@@ -9,15 +9,15 @@ use serde::Deserialize;
 use super::access::AccessTable;
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::form::Form;
-use super::member::{DefaultsTable, LocatedMember, MemberTable, locate_member};
+use super::member::{DefaultsTable, MemberTable, member_spec};
 use super::roles::{RoleName, RoleTable, tools};
 use super::rules::RulesTable;
-use super::spec::TeamMode;
-use super::task::{LocatedTask, TaskTable};
-use crate::config::Faults;
+use super::spec::{Manifest, MemberSpec, TeamMode};
+use super::task::TaskTable;
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::distinct_hosts;
-use crate::config::value::{Positioned, TableList};
+use crate::config::value::TableList;
+use crate::config::{ConfigError, Faults, Place};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::BoardPolicy;
 use crate::model::budget::{Budget, Budgets};
@@ -43,7 +43,7 @@ const DEFAULT_MAX_MEMBERS: usize = 8;
 #[schemars(title = "Manifest of a phalanx team", extend("required" = ["team"]))]
 pub(super) struct ManifestTable {
     /// The team and its settings.
-    team: Option<Positioned<KeyedTable<TeamTable>>>,
+    team: Option<KeyedTable<TeamTable>>,
     /// The variables of the caller that members inherit.
     env: KeyedTable<EnvRules>,
     /// Patterns that answer requests of members. See docs/decisions.md#rules.
@@ -64,7 +64,7 @@ pub(super) struct ManifestTable {
     task: TableList<TaskTable>,
     // A template is not a manifest.
     #[schemars(skip)]
-    template: Option<KeyedTable<TemplateTable>>,
+    pub(super) template: Option<KeyedTable<TemplateTable>>,
 }
 
 /// The description of a template.
@@ -134,12 +134,12 @@ pub(super) struct TeamTable {
     /// Number of reminders before the escalation. With 0 a silent task is escalated after one
     /// interval. Requires `followup_interval_minutes`.
     #[schemars(extend("default" = MAX_REMINDERS))]
-    followup_max_reminders: Option<Positioned<ReminderCount>>,
+    followup_max_reminders: Option<ReminderCount>,
     /// Escalation of a task without progress. Requires `followup_interval_minutes`. See
     /// docs/decisions.md#stale-tasks.
     #[schemars(extend("default" = Escalation::default()))]
-    escalation_mode: Option<Positioned<Choice<Escalation>>>,
-    /// Permitted messages between members and roles. See docs/messages.md#routing.
+    escalation_mode: Option<Choice<Escalation>>,
+    /// Permitted messages between members and roles. See docs/handoffs.md#routing.
     routing: KeyedTable<RoutingPolicy>,
     /// Demands on those who use the task board. See docs/lifecycle.md#demands-of-a-team.
     board: KeyedTable<BoardPolicy>,
@@ -149,52 +149,38 @@ pub(super) struct TeamTable {
     workspace: KeyedTable<WorkspaceRules>,
 }
 
-/// A manifest with the positions of its entries, for the checks between them.
-pub(super) struct LocatedManifest {
-    pub(super) template: Option<TemplateTable>,
-    pub(super) name: String,
-    pub(super) description: Option<String>,
-    pub(super) store: Option<String>,
-    pub(super) mode: TeamMode,
-    pub(super) settings: Settings,
-    pub(super) members: Vec<LocatedMember>,
-    pub(super) tasks: Vec<LocatedTask>,
-}
-
 impl ManifestTable {
     /// Applies the defaults and adds the faults of each table by itself.
-    pub(super) fn locate(self, form: Form, faults: &mut Faults) -> LocatedManifest {
+    pub(super) fn into_manifest(self, form: Form, text: &str) -> Result<Manifest, ConfigError> {
+        let mut faults = Faults::of(text);
         if matches!(form, Form::Manifest | Form::Template) {
             match &self.team {
-                None => faults.add(&(0..0), "the manifest has no [team]"),
-                Some(team) if team.get_ref().0.name.is_none() => {
-                    faults.add(&team.span(), "[team] has no `name`");
+                None => faults.add_at(&[], "the manifest has no [team]"),
+                Some(KeyedTable(team)) if team.name.is_none() => {
+                    faults.add_at(&[Place::Key("team")], "[team] has no `name`");
                 }
                 Some(_) => {}
             }
         }
-        let mut team = self.team.map(Positioned::into_inner).unwrap_or_default().0;
+        let mut team = self.team.unwrap_or_default().0;
         let defaults = self.defaults.0;
         let mut rules = self.rules.0.into_rules();
         let mut links = BTreeMap::new();
         let mut budgets = Budgets { each: defaults.budget.0, ..Budgets::default() };
-        let members: Vec<LocatedMember> = self
-            .member
-            .0
-            .into_iter()
-            .map(|mut member| {
-                let budget = member.get_mut().budget.take();
-                let located = locate_member(member, &defaults, &mut rules, &mut links, faults);
+        let members: Vec<MemberSpec> = (0..)
+            .zip(self.member.0)
+            .map(|(at, mut member)| {
+                let budget = member.budget.take();
+                let spec = member_spec(at, member, &defaults, &mut rules, &mut links, &mut faults);
                 if let Some(KeyedTable(budget)) = budget {
-                    let names = located.spec.instance_names().into_iter();
+                    let names = spec.instance_names().into_iter();
                     budgets.members.extend(names.map(|name| (name, budget)));
                 }
-                located
+                spec
             })
             .collect();
         budgets.team = team.budget.0;
-        LocatedManifest {
-            template: self.template.map(|template| template.0),
+        let manifest = Manifest {
             name: team.name.take().map(|name| name.0).unwrap_or_default(),
             description: team.description.take(),
             store: team.store.take().map(|url| url.0),
@@ -211,14 +197,15 @@ impl ManifestTable {
                     tools: tools(defaults.allowed_tools, defaults.disallowed_tools),
                 },
                 worktree: self.worktree.0,
-                hooks: hook_commands(self.hook, faults),
-                hosts: distinct_hosts(self.host, faults),
+                hooks: hook_commands(self.hook, &mut faults),
+                hosts: distinct_hosts(self.host, &mut faults),
                 budgets,
-                ..with_links(team.into_settings(form, faults), links)
+                ..with_links(team.into_settings(form, &mut faults), links)
             },
             members,
-            tasks: self.task.0.into_iter().map(|task| task.into_inner().locate()).collect(),
-        }
+            tasks: self.task.0.into_iter().map(TaskTable::into_definition).collect(),
+        };
+        faults.into_result().map(|()| manifest)
     }
 }
 

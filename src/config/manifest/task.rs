@@ -1,13 +1,10 @@
 //! `[[task]]`.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toml::Spanned;
 
-use crate::config::value::Positioned;
 use crate::model::task::TaskFields;
 use crate::model::task_definition::TaskDefinition;
 use crate::model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
@@ -17,7 +14,7 @@ use crate::model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
 #[schemars(rename = "task")]
 pub(super) struct TaskTable {
     /// Name of the task in this file.
-    key: Positioned<Name>,
+    key: Name,
     /// Short title.
     subject: NonBlank,
     /// Full description.
@@ -27,16 +24,15 @@ pub(super) struct TaskTable {
     /// The command that a worker runs.
     run: Option<Argv>,
     /// Keys of tasks that must be completed first.
-    #[serde(default)]
-    after: Vec<Positioned<String>>,
+    after: Option<Vec<String>>,
     /// Patterns of the files that the task touches. Two tasks that touch the same files do not run
     /// at the same time.
     #[serde(default)]
     files: Vec<PlainText>,
     /// The member that does the task.
-    owner: Option<Positioned<NonBlank>>,
+    owner: Option<NonBlank>,
     /// The role that a member must have to claim the task.
-    role: Option<Positioned<NonBlank>>,
+    role: Option<NonBlank>,
     /// Tasks with a higher number are claimed first; tasks of equal priority in the order of the
     /// file.
     #[schemars(extend("default" = 0))]
@@ -52,35 +48,18 @@ pub(super) struct TaskTable {
     show_output: bool,
 }
 
-/// A task with the positions of its key and of its references to other entries.
-pub(super) struct LocatedTask {
-    pub(super) key: Range<usize>,
-    pub(super) after: Vec<Positioned<String>>,
-    pub(super) owner: Option<Spanned<String>>,
-    pub(super) role: Option<Spanned<String>>,
-    pub(super) task: TaskDefinition,
-}
-
 impl TaskTable {
-    pub(super) fn locate(self) -> LocatedTask {
-        let mut after: Vec<String> = Vec::new();
-        for key in &self.after {
-            if !after.contains(key.get_ref()) {
-                after.push(key.get_ref().clone());
-            }
-        }
-        let located = |word: Positioned<NonBlank>| Spanned::new(word.span(), word.into_inner().0);
-        let (owner, role) = (self.owner.map(located), self.role.map(located));
-        let task = TaskDefinition {
-            key: self.key.get_ref().0.clone(),
+    pub(super) fn into_definition(self) -> TaskDefinition {
+        TaskDefinition {
+            key: self.key.0,
             subject: self.subject.0,
             description: self.description.unwrap_or_default(),
-            owner: owner.as_ref().map(|owner| owner.get_ref().clone()),
-            after,
+            owner: self.owner.map(|owner| owner.0),
+            after: self.after.unwrap_or_default(),
             fields: TaskFields {
                 active_form: self.active_form.map(|form| form.0),
                 priority: self.priority,
-                role: role.as_ref().map(|role| role.get_ref().clone()),
+                role: self.role.map(|role| role.0),
                 files: Some(self.files.into_iter().map(|file| file.0).collect()),
                 cwd: self.cwd.map(|cwd| cwd.0),
                 env: Some(self.env.into_iter().collect()).filter(|env: &Vec<_>| !env.is_empty()),
@@ -89,7 +68,6 @@ impl TaskTable {
                 ..TaskFields::default()
             },
             ..TaskDefinition::default()
-        };
-        LocatedTask { key: self.key.span(), after: self.after, owner, role, task }
+        }
     }
 }

@@ -8,8 +8,9 @@ use std::ops::Range;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use super::form::Form;
-use super::{Manifest, check, doable};
-use crate::config::{ConfigError, Faults};
+use super::tables::ManifestTable;
+use crate::config::{ConfigError, Faults, parse};
+use crate::model::value::KeyedTable;
 
 /// Placeholders, and for each a name of the same length. A template in which they stand for the
 /// placeholders is a manifest, and every fault in it has the position that it has in the template.
@@ -45,24 +46,21 @@ impl ManifestTemplate {
     /// Parses a template.
     ///
     /// # Errors
-    /// The first fault with its position, as [`Manifest::parse_with_hosts`].
+    /// The first fault with its position, as [`super::Manifest::parse_with_hosts`].
     pub(crate) fn parse(text: &str) -> Result<ManifestTemplate, ConfigError> {
         let sample = PLACEHOLDERS
             .iter()
             .fold(text.to_owned(), |text, (place, name)| text.replace(place, name));
-        let mut located = Manifest::locate(Form::Template, &sample)?;
-        for check in [check::check, doable::check] {
-            let mut faults = Faults::of(&sample);
-            check(&located, &mut faults);
-            faults.into_result()?;
-        }
+        let mut table: ManifestTable = parse(Form::Template.document(), &sample)?;
+        let template = table.template.take();
+        table.into_manifest(Form::Template, &sample)?.check(&sample)?;
         let invalid = |problem: &str| {
             let mut faults = Faults::of(text);
             faults.add(&Range::default(), problem);
             faults.into_result().expect_err("a fault was added")
         };
-        let template =
-            located.template.take().ok_or_else(|| invalid("the template has no [template]"))?;
+        let KeyedTable(template) =
+            template.ok_or_else(|| invalid("the template has no [template]"))?;
         // The text itself was parsed above, by another parser of the same format.
         let document: DocumentMut =
             text.parse().map_err(|e: toml_edit::TomlError| invalid(e.message()))?;
@@ -238,6 +236,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::manifest::Manifest;
 
     const TEXT: &str = r#"# About the file.
 

@@ -18,7 +18,7 @@ use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::rules::Rule;
-use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy};
+use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::worktree::WorktreeRequest;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
