@@ -19,9 +19,12 @@ impl Rule {
     /// Parses one pattern.
     ///
     /// # Errors
-    /// Fails if the pattern names no tool, has no closing `)`, or its content is not supported for
-    /// the tool. The message is a predicate that follows the pattern.
+    /// Fails if the pattern names no tool, has no closing `)`, reads as several patterns, or its
+    /// content is not supported for the tool. The message is a predicate that follows the pattern.
     pub(crate) fn parse(text: &str) -> Result<Rule, String> {
+        if split_list(text).len() > 1 {
+            return Err("is several patterns".to_owned());
+        }
         let text = text.trim();
         let (tool, spec) = match text.split_once('(') {
             Some((tool, rest)) => {
@@ -64,24 +67,25 @@ impl Rule {
     /// # Errors
     /// Fails at the first invalid pattern. The message includes the pattern.
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
-        let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
-        for (at, c) in text.char_indices() {
-            match c {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                ',' if depth == 0 => {
-                    parts.push(&text[from..at]);
-                    from = at + 1;
-                }
-                _ => {}
-            }
-        }
-        parts.push(&text[from..]);
-        parts
-            .iter()
+        split_list(text)
+            .into_iter()
             .map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim())))
             .collect()
     }
+}
+
+/// Splits a list at the commas that are not inside parentheses.
+fn split_list(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(|c| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .collect()
 }
 
 impl From<Rule> for String {

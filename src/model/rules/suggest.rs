@@ -86,6 +86,15 @@ mod tests {
         assert_eq!(suggested("mcp__files__read", &json!({})), one("mcp__files__read"));
     }
 
+    /// PM-13: the rule is written into lists of patterns, and read from them again.
+    #[test]
+    fn pm_13_no_rule_is_suggested_for_a_path_that_reads_as_several_patterns() {
+        let path = |path: &str| suggested("Edit", &json!({ "file_path": path }));
+        assert_eq!(path("a), Bash(rm:*"), None);
+        assert_eq!(path("a), WebFetch(domain:x.org"), None);
+        assert_eq!(path("a (1, 2)"), Some(vec!["Edit(//w/a (1, 2))".to_owned()]));
+    }
+
     #[test]
     fn no_rule_is_suggested_if_it_would_allow_more() {
         for command in [
