@@ -15,9 +15,8 @@ use crate::model::budget::Budget;
 use crate::model::hook::{HookCommand, Invocation};
 use crate::model::host::{HostChoice, HostConfig};
 use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
-use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
-use crate::model::rules::{Rule, RuleSet};
+use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::Settings;
 use crate::model::worktree::WorktreeRequest;
 
@@ -34,7 +33,7 @@ pub(crate) fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));
     put(&mut document, "env", table_of(&settings.env));
-    put(&mut document, "rules", rules(settings));
+    put(&mut document, "rules", rules(&settings.rules));
     let roles =
         settings.roles.named.iter().map(|(name, of)| (name.clone(), Value::Table(role(of))));
     put(&mut document, "role", roles.collect());
@@ -42,7 +41,9 @@ pub(crate) fn document(settings: &Settings) -> Table {
     put(&mut defaults, "budget", budget(&settings.budgets.each));
     put(&mut document, "defaults", defaults);
     put(&mut document, "worktree", table_of(&settings.worktree));
-    let hooks: Vec<Value> = settings.hooks.iter().filter_map(hook).collect();
+    // A hook of a manifest always runs a program.
+    let hooks = settings.hooks.iter().filter(|hook| matches!(hook.run, Invocation::Program(_)));
+    let hooks: Vec<Value> = hooks.map(|of| Value::Table(hook(of))).collect();
     if !hooks.is_empty() {
         document.insert("hook".to_owned(), hooks.into());
     }
@@ -221,18 +222,15 @@ fn team(settings: &Settings) -> Table {
         ("max_members".to_owned(), count(settings.max_members)),
         ("max_depth".to_owned(), count(settings.max_depth)),
         ("privacy".to_owned(), word(settings.privacy)),
-        ("max_per_link".to_owned(), count(settings.limits.max_per_link)),
-        ("max_per_member".to_owned(), count(settings.limits.max_per_member)),
         ("answer_within".to_owned(), count(settings.answer_within_s)),
         ("unresponsive_after".to_owned(), count(settings.unresponsive_after_s)),
         ("on_hang".to_owned(), word(settings.on_hang)),
         ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
+    team.extend(table_of(settings.limits));
     team.extend(lists([("notify", settings.notify.clone())]));
     put(&mut team, "board", board(&settings.board));
-    let mut access = table_of(&settings.access);
-    access.remove("members");
-    put(&mut team, "access", access);
+    put(&mut team, "access", table_of(&settings.access.team));
     put(&mut team, "workspace", table_of(&settings.workspace));
     put(&mut team, "budget", budget(&settings.budgets.team));
     put(&mut team, "prices", table_of(&settings.prices));
@@ -278,48 +276,31 @@ fn minutes(ms: u64) -> Value {
     }
 }
 
-fn rules(settings: &Settings) -> Table {
-    let mut table = rule_set(&settings.rules.team);
-    let roles =
-        settings.rules.roles.iter().map(|(name, of)| (name.clone(), Value::Table(rule_set(of))));
-    put(&mut table, "role", roles.collect());
+fn rules(rules: &TeamRules) -> Table {
+    let mut table = table_of(&rules.team);
+    put(&mut table, "role", table_of(&rules.roles));
     table
 }
 
-fn rule_set(set: &RuleSet) -> Table {
-    lists([("deny", texts(&set.deny)), ("ask", texts(&set.ask)), ("allow", texts(&set.allow))])
-}
-
 fn role(role: &Role) -> Table {
-    let mut table = tools(&role.tools);
-    put_text(&mut table, "description", role.description.as_deref());
-    put_text(&mut table, "prompt", role.prompt.as_deref());
-    put_text(&mut table, "model", role.model.as_deref());
-    put_text(&mut table, "mode", role.mode.map(Mode::as_str));
-    put_text(&mut table, "color", role.color.as_deref());
-    put_flag(&mut table, "task_only", role.task_only);
-    put(&mut table, "access", table_of(&role.access));
+    let mut table = table_of(role);
+    table.remove("tools");
+    table.extend(tools(&role.tools));
     table
 }
 
 /// A missing list of allowed tools allows all, an empty one none.
 fn tools(tools: &Tools) -> Table {
-    let mut table = lists([("disallowed_tools", texts(&tools.disallowed))]);
-    if let Some(allowed) = &tools.allowed {
-        table.insert("allowed_tools".to_owned(), texts(allowed).into());
-    }
-    table
+    table_of(tools).into_iter().map(|(key, rules)| (format!("{key}_tools"), rules)).collect()
 }
 
-/// Returns a hook as a table. A hook of a manifest always runs a program; returns `None` for any
-/// other kind.
-fn hook(hook: &HookCommand) -> Option<Value> {
-    let Invocation::Program(run) = &hook.run else { return None };
-    let mut table = lists([("run", run.clone())]);
-    put_text(&mut table, "event", Some(hook.event.as_str()));
-    put_text(&mut table, "matcher", hook.matcher.clone().map(String::from).as_deref());
-    table.insert("timeout".to_owned(), count(hook.timeout_s));
-    Some(Value::Table(table))
+/// Returns the table of a hook of a manifest.
+fn hook(hook: &HookCommand) -> Table {
+    let mut table = table_of(hook);
+    if let Some(limit) = table.remove("timeout_s") {
+        table.insert("timeout".to_owned(), limit);
+    }
+    table
 }
 
 /// Returns the table of a host, without its name.
@@ -332,32 +313,29 @@ fn host(host: &HostConfig) -> Table {
 /// Returns the table of a member that the lead starts by itself, without its name.
 pub(crate) fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table {
     let mut table = launch_spec(&template.spec);
-    put(&mut table, "rules", rule_set(rules));
+    put(&mut table, "rules", table_of(rules));
     put(&mut table, "access", table_of(link));
-    let scale = |min: usize, max: usize| {
-        Table::from_iter([("min".to_owned(), count(min)), ("max".to_owned(), count(max))])
-    };
     match template.demand {
         Demand::Standing => put_text(&mut table, "restart", Some("on-failure")),
         Demand::WhenNeeded => put_text(&mut table, "start", Some("when-needed")),
-        Demand::Scaled(Scale { min, max }) => put(&mut table, "scale", scale(min, max)),
+        Demand::Scaled(scale) => put(&mut table, "scale", table_of(scale)),
         Demand::PerTask(max) => {
             put_flag(&mut table, "task_only", true);
-            max.into_iter().for_each(|max| put(&mut table, "scale", scale(0, max)));
+            let scale = max.map(|max| table_of(Scale { min: 0, max }));
+            put(&mut table, "scale", scale.unwrap_or_default());
         }
     }
     table
 }
 
+/// The fields of a launch spec that are keys of a member.
+const MEMBER_KEYS: [&str; 7] = ["profile", "role", "model", "mode", "prompt", "cwd", "pull"];
+
 /// Returns the table of a teammate, without its name.
 pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
-    let mut table = tools(&spec.tools);
-    put_text(&mut table, "profile", spec.profile.as_deref());
-    put_text(&mut table, "role", spec.role.as_deref());
-    put_text(&mut table, "model", spec.model.as_deref());
-    put_text(&mut table, "mode", spec.mode.map(Mode::as_str));
-    put_text(&mut table, "prompt", spec.prompt.as_deref());
-    put_text(&mut table, "cwd", spec.cwd.as_deref());
+    let mut table = table_of(spec);
+    table.retain(|key, _| MEMBER_KEYS.contains(&key));
+    table.extend(tools(&spec.tools));
     match &spec.host {
         Some(HostChoice::Name(name)) => put_text(&mut table, "host", Some(name.as_str())),
         Some(HostChoice::Labels(labels)) => table.extend(lists([("labels", labels.clone())])),
@@ -367,7 +345,6 @@ pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
     if spec.is_unattended {
         table.insert("attention".to_owned(), Value::Boolean(false));
     }
-    table.extend(spec.pull.map(|pull| ("pull".to_owned(), word(pull))));
     table.extend(lists([("run", spec.command.clone())]));
     let env = spec.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     put(&mut table, "env", env.collect());
@@ -381,10 +358,6 @@ pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
 
 fn count(number: impl TryInto<i64>) -> Value {
     Value::Integer(number.try_into().unwrap_or(i64::MAX))
-}
-
-fn texts(rules: &[Rule]) -> Vec<String> {
-    rules.iter().cloned().map(String::from).collect()
 }
 
 /// Omits empty lists.

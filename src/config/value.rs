@@ -9,16 +9,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::model::rules::Rule;
-use crate::model::value::{CheckedValue, KeyedTable, parse_text, text_types};
-
-text_types! {
-    /// Comma-separated permission patterns.
-    Patterns(Vec<Rule>) = |text| {
-        let text = parse_text(text)?;
-        Rule::parse_list(&text).map_err(|problem| format!("the pattern {}", problem.escape_debug()))
-    };
-}
+use crate::model::value::{CheckedValue, KeyedTable};
 
 /// A list of tables, as `[[member]]`.
 #[derive(Debug)]

@@ -17,22 +17,35 @@ const OWN_CHANNELS: [&str; 2] = ["system", "teammate"];
 /// The section that names the lists of `spawn`.
 const OF_START: &str = "spawn";
 
-/// `[team.access]`, with the lists of members. An empty list of what is allowed allows everything,
-/// and a denial overrides it.
+/// The users and channels whose requests a team carries out. An empty list of what is allowed
+/// allows everything, and a denial overrides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct AccessPolicy {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) allow_users: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deny_users: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) allow_channels: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) deny_channels: Vec<String>,
+    #[serde(flatten)]
+    pub(crate) team: AccessLists,
     /// The lists of members, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) members: BTreeMap<String, LinkAccess>,
+}
+
+/// The lists of the whole team, `[team.access]` in a manifest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "access", deny_unknown_fields)]
+pub(crate) struct AccessLists {
+    /// Only these users may request work; if empty, all.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
+    pub(crate) allow_users: Vec<String>,
+    /// These users may not request work.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
+    pub(crate) deny_users: Vec<String>,
+    /// Only requests from these channels are carried out; if empty, from all.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
+    pub(crate) allow_channels: Vec<String>,
+    /// No requests from these channels are carried out.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
+    pub(crate) deny_channels: Vec<String>,
 }
 
 /// The users that may request work of one member, or of the members with one role.
@@ -97,8 +110,9 @@ impl AccessPolicy {
         if is_own(scope) {
             return Ok(());
         }
-        check("user", &scope.user, "access", &self.allow_users, &self.deny_users)?;
-        check("channel", &scope.channel, "access", &self.allow_channels, &self.deny_channels)
+        let AccessLists { allow_users, deny_users, allow_channels, deny_channels } = &self.team;
+        check("user", &scope.user, "access", allow_users, deny_users)?;
+        check("channel", &scope.channel, "access", allow_channels, deny_channels)
     }
 
     /// Checks whether this member takes requests of this origin. `entry` is the name of its entry
@@ -173,8 +187,8 @@ mod tests {
 
     fn policy(lists: [&str; 4]) -> AccessPolicy {
         let [allow_users, deny_users, allow_channels, deny_channels] = lists.map(list);
-        let members = BTreeMap::new();
-        AccessPolicy { allow_users, deny_users, allow_channels, deny_channels, members }
+        let team = AccessLists { allow_users, deny_users, allow_channels, deny_channels };
+        AccessPolicy { team, ..AccessPolicy::default() }
     }
 
     /// Returns the setting that refuses a request, or `yes`.

@@ -8,9 +8,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::roles::tools;
-use super::rules::RuleLists;
 use super::spec::MemberSpec;
-use crate::config::value::Patterns;
 use crate::config::{Faults, Place};
 use crate::model::access::LinkAccess;
 use crate::model::board_policy::Pull;
@@ -18,7 +16,7 @@ use crate::model::budget::Budget;
 use crate::model::host::{HostChoice, Label, NewHostName};
 use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::mode::Mode;
-use crate::model::rules::{RuleSet, TeamRules};
+use crate::model::rules::{RuleList, RuleSet, TeamRules};
 use crate::model::value::{
     Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables, checked,
     inline_schema, parse_non_blank,
@@ -44,10 +42,10 @@ pub(super) struct DefaultsTable {
     env: BTreeMap<String, String>,
     /// Limits on what each member may use. See docs/dashboard.md#budgets.
     pub(super) budget: KeyedTable<Budget>,
-    /// The only tools that members may use. See docs/manifest.md#tools.
-    pub(super) allowed_tools: Option<Vec<Patterns>>,
+    /// The only tools that members may use. See docs/roles.md#tools.
+    pub(super) allowed_tools: Option<RuleList>,
     /// Tools that members may not use.
-    pub(super) disallowed_tools: Vec<Patterns>,
+    pub(super) disallowed_tools: RuleList,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -109,7 +107,7 @@ pub(super) struct MemberTable {
     task_only: Option<bool>,
     /// Rules in addition to those of the team and the role. See docs/decisions.md#rules.
     #[serde(default)]
-    rules: KeyedTable<RuleLists>,
+    rules: KeyedTable<RuleSet>,
     /// The users that may request work of this member. See docs/manifest.md#teamaccess.
     #[serde(default)]
     access: KeyedTable<LinkAccess>,
@@ -117,11 +115,11 @@ pub(super) struct MemberTable {
     /// docs/dashboard.md#budgets.
     pub(super) budget: Option<KeyedTable<Budget>>,
     /// The only tools that the member may use, if its program can enforce that. See
-    /// docs/manifest.md#tools.
-    allowed_tools: Option<Vec<Patterns>>,
+    /// docs/roles.md#tools.
+    allowed_tools: Option<RuleList>,
     /// Tools that the member may not use.
     #[serde(default)]
-    disallowed_tools: Vec<Patterns>,
+    disallowed_tools: RuleList,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -239,7 +237,7 @@ pub(super) fn member_spec(
         restart: table.restart.is_some_and(|restart| restart.0 == Restart::OnFailure),
         task_only: table.task_only.unwrap_or(false),
     };
-    let own = table.rules.0.into_set();
+    let own = table.rules.0;
     if own != RuleSet::default() {
         rules.members.extend(spec.instance_names().into_iter().map(|name| (name, own.clone())));
     }

@@ -6,7 +6,6 @@
 //! checkouts: `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the current
 //! directory.
 
-mod access;
 mod builtin;
 mod check;
 mod doable;
@@ -14,7 +13,6 @@ mod followup;
 mod form;
 mod member;
 mod roles;
-mod rules;
 mod schema;
 mod spec;
 mod tables;

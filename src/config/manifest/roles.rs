@@ -3,13 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::config::value::Patterns;
 use crate::model::access::LinkAccess;
 use crate::model::mode::Mode;
 use crate::model::role::{Role, Tools};
-use crate::model::rules::Rule;
+use crate::model::rules::RuleList;
 use crate::model::team::COLORS;
-use crate::model::value::{Choice, KeyedTable, NonBlank, known_word, text_types};
+use crate::model::value::{CheckedValue, Choice, KeyedTable, NonBlank, known_word, text_types};
 
 text_types! {
     /// The name of a role, as a key.
@@ -39,10 +38,10 @@ pub(super) struct RoleTable {
     color: Option<Color>,
     /// Each task of these members is a run of its own. See docs/manifest.md#task-mode.
     task_only: bool,
-    /// The only tools that the members may use. See docs/manifest.md#tools.
-    allowed_tools: Option<Vec<Patterns>>,
+    /// The only tools that the members may use. See docs/roles.md#tools.
+    allowed_tools: Option<RuleList>,
     /// Tools that the members may not use.
-    disallowed_tools: Vec<Patterns>,
+    disallowed_tools: RuleList,
     /// The users that may request work of the members. See docs/manifest.md#teamaccess.
     access: KeyedTable<LinkAccess>,
 }
@@ -64,13 +63,8 @@ impl From<RoleTable> for Role {
 
 /// Returns the tools of `allowed_tools` and `disallowed_tools`. A missing `allowed_tools` allows
 /// all tools, an empty one none.
-pub(super) fn tools(allowed: Option<Vec<Patterns>>, disallowed: Vec<Patterns>) -> Tools {
-    Tools { allowed: allowed.map(all_rules), disallowed: all_rules(disallowed) }
-}
-
-/// Returns the rules of a list in which one string may contain several.
-pub(super) fn all_rules(list: Vec<Patterns>) -> Vec<Rule> {
-    list.into_iter().flat_map(|patterns| patterns.0).collect()
+pub(super) fn tools(allowed: Option<RuleList>, disallowed: RuleList) -> Tools {
+    Tools { allowed: allowed.into_value(), disallowed: disallowed.into_value() }
 }
 
 #[cfg(test)]

@@ -6,19 +6,17 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::access::AccessTable;
 use super::followup::{Interval, ReminderCount, reminder_policy};
 use super::form::Form;
 use super::member::{DefaultsTable, MemberTable, member_spec};
 use super::roles::{RoleName, RoleTable, tools};
-use super::rules::RulesTable;
 use super::spec::{Manifest, MemberSpec, TeamMode};
 use super::task::TaskTable;
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::distinct_hosts;
 use crate::config::value::TableList;
 use crate::config::{ConfigError, Faults, Place};
-use crate::model::access::LinkAccess;
+use crate::model::access::{AccessLists, AccessPolicy, LinkAccess};
 use crate::model::board_policy::BoardPolicy;
 use crate::model::budget::{Budget, Budgets};
 use crate::model::environ::EnvRules;
@@ -29,9 +27,10 @@ use crate::model::placement::Layout;
 use crate::model::rate_limit::ResumePolicy;
 use crate::model::role::Roles;
 use crate::model::routing::RoutingPolicy;
+use crate::model::rules::{RuleList, RuleSet, TeamRules};
 use crate::model::settings::{self, BackendChoice, Finish, OnHang, Privacy, Settings};
 use crate::model::usage::Price;
-use crate::model::value::{Argv, AtLeast, Choice, KeyedTable, Name, NonBlank};
+use crate::model::value::{Argv, AtLeast, CheckedValue, Choice, KeyedTable, Name, NonBlank};
 use crate::model::workspace::WorkspaceRules;
 use crate::model::worktree::Rules;
 
@@ -65,6 +64,20 @@ pub(super) struct ManifestTable {
     // A template is not a manifest.
     #[schemars(skip)]
     pub(super) template: Option<KeyedTable<TemplateTable>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "rules")]
+struct RulesTable {
+    /// Patterns that deny a request.
+    deny: RuleList,
+    /// Patterns that ask a person.
+    ask: RuleList,
+    /// Patterns that allow a request.
+    allow: RuleList,
+    /// Further rules for members with a role, by its name.
+    role: BTreeMap<String, KeyedTable<RuleSet>>,
 }
 
 /// The description of a template.
@@ -144,8 +157,8 @@ pub(super) struct TeamTable {
     /// Demands on those who use the task board. See docs/lifecycle.md#demands-of-a-team.
     board: KeyedTable<BoardPolicy>,
     /// The users and channels whose requests the team carries out.
-    access: KeyedTable<AccessTable>,
-    /// The directory for files that members produce. See docs/cli/places.md#workspace.
+    access: KeyedTable<AccessLists>,
+    /// The directory for files that members produce. See docs/cli.md#workspace.
     workspace: KeyedTable<WorkspaceRules>,
 }
 
@@ -164,7 +177,13 @@ impl ManifestTable {
         }
         let mut team = self.team.unwrap_or_default().0;
         let defaults = self.defaults.0;
-        let mut rules = self.rules.0.into_rules();
+        let RulesTable { deny, ask, allow, role } = self.rules.0;
+        let [deny, ask, allow] = [deny, ask, allow].map(RuleList::into_value);
+        let mut rules = TeamRules {
+            team: RuleSet { deny, ask, allow },
+            roles: role.into_iter().map(|(name, set)| (name, set.0)).collect(),
+            ..TeamRules::default()
+        };
         let mut links = BTreeMap::new();
         let mut budgets = Budgets { each: defaults.budget.0, ..Budgets::default() };
         let members: Vec<MemberSpec> = (0..)
@@ -200,7 +219,7 @@ impl ManifestTable {
                 hooks: hook_commands(self.hook, &mut faults),
                 hosts: distinct_hosts(self.host, &mut faults),
                 budgets,
-                ..with_links(team.into_settings(form, &mut faults), links)
+                ..team.into_settings(form, links, &mut faults)
             },
             members,
             tasks: self.task.0.into_iter().map(TaskTable::into_definition).collect(),
@@ -209,13 +228,13 @@ impl ManifestTable {
     }
 }
 
-fn with_links(mut settings: Settings, links: BTreeMap<String, LinkAccess>) -> Settings {
-    settings.access.members = links;
-    settings
-}
-
 impl TeamTable {
-    fn into_settings(self, form: Form, faults: &mut Faults) -> Settings {
+    fn into_settings(
+        self,
+        form: Form,
+        links: BTreeMap<String, LinkAccess>,
+        faults: &mut Faults,
+    ) -> Settings {
         let (finish, max_members) = match form {
             Form::Manifest | Form::Template => (Finish::TasksDone, DEFAULT_MAX_MEMBERS),
             Form::Settings | Form::Tasks => (Finish::Manual, settings::MAX_MEMBERS),
@@ -250,7 +269,7 @@ impl TeamTable {
                 max_per_link: self.max_per_link.map_or(max_per_link, |limit| limit.0),
                 max_per_member: self.max_per_member.map_or(max_per_member, |limit| limit.0),
             },
-            access: self.access.0.into(),
+            access: AccessPolicy { team: self.access.0, members: links },
             workspace: self.workspace.0,
             ..default
         }

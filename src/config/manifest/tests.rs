@@ -1,5 +1,6 @@
 //! Tests of whole manifests: valid ones, and each fault with its position and message.
 
+mod access;
 mod budget;
 mod routing;
 mod schema;

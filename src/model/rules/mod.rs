@@ -9,15 +9,17 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 use super::id::MemberName;
+use super::value::As;
 pub(crate) use outside::path_outside;
 pub(crate) use pattern::Use;
 use pattern::{Act, Fit};
-pub(crate) use rule::Rule;
+pub(crate) use rule::{Rule, RuleList};
 pub(crate) use suggest::suggest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -39,14 +41,18 @@ impl List {
 }
 
 /// Rules of a team, a role or a member, evaluated in the order deny, ask, allow.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "rule_lists", deny_unknown_fields)]
 pub(crate) struct RuleSet {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Patterns that deny a request.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<RuleList>")]
     pub(crate) deny: Vec<Rule>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Patterns that ask a person.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<RuleList>")]
     pub(crate) ask: Vec<Rule>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Patterns that allow a request.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<RuleList>")]
     pub(crate) allow: Vec<Rule>,
 }
 

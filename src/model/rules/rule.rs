@@ -1,7 +1,10 @@
 //! A single rule: a pattern in Claude Code's format, as text and in permission updates.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::model::value::{CheckedValue, parse_text, text_types};
 
 /// Maximum length of a pattern or a path to compare, in bytes.
 pub(super) const LONGEST: usize = 4096;
@@ -86,6 +89,28 @@ fn split_list(text: &str) -> Vec<&str> {
         c == ',' && depth == 0
     })
     .collect()
+}
+
+text_types! {
+    /// Comma-separated permission patterns.
+    Patterns(Vec<Rule>) = |text| {
+        let text = parse_text(text)?;
+        Rule::parse_list(&text).map_err(|problem| format!("the pattern {}", problem.escape_debug()))
+    };
+}
+
+/// A list of rules in which one string may contain several.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(inline)]
+pub(crate) struct RuleList(Vec<Patterns>);
+
+impl CheckedValue for RuleList {
+    type Value = Vec<Rule>;
+
+    fn into_value(self) -> Vec<Rule> {
+        self.0.into_iter().flat_map(|patterns| patterns.0).collect()
+    }
 }
 
 impl From<Rule> for String {
