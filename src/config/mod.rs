@@ -8,11 +8,9 @@ pub(crate) mod claude_settings;
 mod error;
 pub(crate) mod hooks;
 pub(crate) mod hosts;
-mod lines;
 pub(crate) mod manifest;
 pub(crate) mod settings;
 pub(crate) mod task_file;
 pub(crate) mod value;
 
-pub(crate) use error::{ConfigError, Document, Faults, Place, parse};
-use lines::LineCounter;
+pub(crate) use error::{ConfigError, Document, Faults, LineCounter, Place, parse};

@@ -6,11 +6,9 @@
 //! checkouts: `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the current
 //! directory.
 
-mod builtin;
 mod check;
 mod doable;
 mod followup;
-mod form;
 mod member;
 mod roles;
 mod schema;
@@ -24,12 +22,10 @@ use std::collections::BTreeSet;
 use super::{ConfigError, Faults, LineCounter, Place, parse};
 use crate::model::host::HostConfig;
 use crate::model::task_definition::TaskDefinition;
-pub(crate) use builtin::{builtin_template, builtin_templates};
-use form::Form;
 pub(crate) use schema::{TEAM_KEYS, TeamKey};
 pub(crate) use spec::{Manifest, MemberSpec, TeamMode};
-use tables::ManifestTable;
-pub(crate) use template::{ManifestTemplate, TemplateValues};
+use tables::{Form, ManifestTable};
+pub(crate) use template::{ManifestTemplate, TemplateValues, builtin_template, builtin_templates};
 
 impl Manifest {
     /// Parses a manifest of a user that has no other hosts.

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::followup::{Interval, ReminderCount, reminder_policy};
-use super::form::Form;
 use super::member::{DefaultsTable, MemberTable, member_spec};
 use super::roles::{RoleName, RoleTable, tools};
 use super::spec::{Manifest, MemberSpec, TeamMode};
@@ -15,7 +14,7 @@ use super::task::TaskTable;
 use crate::config::hooks::{HookTable, hook_commands};
 use crate::config::hosts::distinct_hosts;
 use crate::config::value::TableList;
-use crate::config::{ConfigError, Faults, Place};
+use crate::config::{ConfigError, Document, Faults, Place};
 use crate::model::access::{AccessLists, AccessPolicy, LinkAccess};
 use crate::model::board_policy::BoardPolicy;
 use crate::model::budget::{Budget, Budgets};
@@ -35,6 +34,31 @@ use crate::model::workspace::WorkspaceRules;
 use crate::model::worktree::Rules;
 
 const DEFAULT_MAX_MEMBERS: usize = 8;
+
+/// The kind of a text: a whole manifest, one with placeholders, the settings of a team that already
+/// has a name, or the tasks for a team that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Manifest,
+    Template,
+    Settings,
+    Tasks,
+}
+
+impl Form {
+    pub(super) fn document(self) -> Document {
+        match self {
+            Form::Manifest | Form::Tasks => {
+                Document { title: "the manifest", denied: &["template"] }
+            }
+            Form::Template => Document { title: "the template", denied: &[] },
+            Form::Settings => Document {
+                title: "the settings",
+                denied: &["team.name", "team.store", "task", "template"],
+            },
+        }
+    }
+}
 
 /// A team for `phalanx up`: its settings, members and tasks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

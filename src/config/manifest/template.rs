@@ -7,8 +7,7 @@ use std::ops::Range;
 
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use super::form::Form;
-use super::tables::ManifestTable;
+use super::tables::{Form, ManifestTable};
 use crate::config::{ConfigError, Faults, parse};
 use crate::model::value::KeyedTable;
 
@@ -229,6 +228,25 @@ impl<'a, A: Iterator<Item = &'a String>> Filler<'a, A> {
         filled.push_str(rest);
         found.then_some(filled)
     }
+}
+
+/// Names and TOML texts of the built-in templates.
+const BUILTIN: [(&str, &str); 5] = [
+    ("review", include_str!("builtin/review.toml")),
+    ("feature", include_str!("builtin/feature.toml")),
+    ("bugs", include_str!("builtin/bugs.toml")),
+    ("docs", include_str!("builtin/docs.toml")),
+    ("research", include_str!("builtin/research.toml")),
+];
+
+/// Returns the names of the built-in templates, the most common first.
+pub(crate) fn builtin_templates() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// Returns the TOML text of a built-in template.
+pub(crate) fn builtin_template(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod access;
 mod budget;
+mod builtin;
 mod routing;
 mod schema;
 mod types;
