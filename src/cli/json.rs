@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
-use serde_json::Value;
 use strum::VariantNames;
 
 use crate::model::rules::Rule;
-use crate::model::worktree::{WorktreeRequest, check_branch};
 
 /// Parses a text with the parser of the command line.
 pub(super) fn text<'de, D: Deserializer<'de>, T>(
@@ -51,26 +49,6 @@ pub(super) fn seconds<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Duration>, D::Error> {
     let Some(seconds) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
     Duration::try_from_secs_f64(seconds).map(Some).map_err(de::Error::custom)
-}
-
-/// Parses `true` for a new branch, or the name of a branch.
-pub(super) fn worktree<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<WorktreeRequest>, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::Null | Value::Bool(false) => Ok(None),
-        Value::Bool(true) => Ok(Some(WorktreeRequest::Own)),
-        Value::String(branch) => {
-            check_branch(&branch).map_err(de::Error::custom)?;
-            Ok(Some(WorktreeRequest::Branch(branch)))
-        }
-        _ => Err(de::Error::custom("true, or the name of a branch")),
-    }
-}
-
-/// The schema of [`worktree`].
-pub(super) fn worktree_schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": ["boolean", "string"] })
 }
 
 /// The schema of a word of a fixed list.

@@ -32,7 +32,8 @@ use crate::model::scope::ChatName;
 use crate::model::settings::BackendChoice;
 use crate::model::task_ref::TaskRef;
 use crate::model::text;
-use crate::model::worktree::{WorktreeRequest, check_branch};
+use crate::model::value::As;
+use crate::model::worktree::{WorktreeKey, WorktreeRequest, check_branch};
 use crate::ops::authority::Action;
 use crate::ops::starting::spawn::{DryRun, SpawnOptions, Spawned, StartedWhen};
 use crate::ops::{self, OpsError, TeamStore};
@@ -119,8 +120,7 @@ pub(super) struct SpawnArgs {
     /// Create a git worktree for it, on a new branch or on BRANCH; with `--host`, on that host.
     #[arg(long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
-    #[serde(default, deserialize_with = "json::worktree")]
-    #[schemars(schema_with = "json::worktree_schema")]
+    #[serde(default, with = "As::<WorktreeKey>")]
     pub(super) worktree: Option<WorktreeRequest>,
     /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]

@@ -22,7 +22,7 @@ use super::usage::{MemberUsage, TurnError};
 use super::waiting::Ability;
 
 /// The request for a member, complete enough to start it again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LaunchRequest {
     pub(crate) profile: String,
     /// The profile's setting at the start (MSG-16). Missing in older records; use
@@ -456,22 +456,12 @@ mod tests {
                 profile: "worker".to_owned(),
                 reads_mail: Some(true),
                 native: Some(false),
-                transcript: None,
-                role: None,
-                model: None,
                 mode: Some(Mode::Plan),
-                plan: false,
-                prompt: None,
-                task: None,
-                chat: None,
-                tools: Tools::default(),
                 argv: vec!["x".to_owned()],
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),
-                is_unattended: false,
-                pull: None,
-                access: LinkAccess::default(),
                 env: vec![("A".to_owned(), "b".to_owned())],
+                ..LaunchRequest::default()
             },
             spawner: Some(process),
             asked_at: Timestamp(1),

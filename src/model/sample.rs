@@ -1,6 +1,5 @@
 //! Minimal domain values for tests.
 
-use super::access::LinkAccess;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
@@ -32,24 +31,9 @@ pub(crate) fn record(
         backend: BackendKind::Pty,
         request: LaunchRequest {
             profile: profile.to_owned(),
-            reads_mail: None,
-            native: None,
-            transcript: None,
-            role: None,
-            model: None,
-            mode: None,
-            plan: false,
-            prompt: None,
-            task: None,
-            chat: None,
-            tools: Default::default(),
-            argv: Vec::new(),
             cwd: "/".to_owned(),
             color: "blue".to_owned(),
-            is_unattended: false,
-            pull: None,
-            access: LinkAccess::default(),
-            env: Vec::new(),
+            ..LaunchRequest::default()
         },
         spawner: None,
         asked_at: at,

@@ -1,11 +1,17 @@
 //! Git worktrees of members: the requested branch, the team's settings, and the worktrees created.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::digest;
 use super::id::HostName;
-use super::value::{Argv, As, NonBlank, checked, parse_text, text_types};
+use super::value::{
+    Argv, As, CheckedValue, NonBlank, checked, inline_schema, parse_non_blank, parse_text,
+    text_types,
+};
 
 /// The branch requested for a member's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +30,49 @@ impl WorktreeRequest {
             WorktreeRequest::Own => own,
             WorktreeRequest::Branch(branch) => branch,
         }
+    }
+}
+
+/// The worktree that a member asks for: `true`, or the name of a branch.
+#[derive(Debug)]
+pub(crate) struct WorktreeKey(Option<WorktreeRequest>);
+
+inline_schema!(WorktreeKey, { "type": ["boolean", "string"] });
+
+impl CheckedValue for WorktreeKey {
+    type Value = Option<WorktreeRequest>;
+
+    fn into_value(self) -> Option<WorktreeRequest> {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for WorktreeKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {
+        deserializer.deserialize_any(WorktreeVisitor)
+    }
+}
+
+struct WorktreeVisitor;
+
+impl Visitor<'_> for WorktreeVisitor {
+    type Value = WorktreeKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("true, false or the name of a branch")
+    }
+
+    fn visit_bool<E: Error>(self, own: bool) -> Result<WorktreeKey, E> {
+        Ok(WorktreeKey(own.then_some(WorktreeRequest::Own)))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<WorktreeKey, E> {
+        self.visit_bool(false)
+    }
+
+    fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
+        let branch = checked(parse_non_blank(branch), check_branch).map_err(E::custom)?;
+        Ok(WorktreeKey(Some(WorktreeRequest::Branch(branch))))
     }
 }
 

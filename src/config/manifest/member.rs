@@ -1,11 +1,9 @@
 //! `[[member]]` and `[defaults]`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::roles::tools;
 use super::spec::MemberSpec;
@@ -18,11 +16,10 @@ use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use crate::model::mode::Mode;
 use crate::model::rules::{RuleList, RuleSet, TeamRules};
 use crate::model::value::{
-    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables, checked,
-    inline_schema, parse_non_blank,
+    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
 };
 use crate::model::waiting::Ability;
-use crate::model::worktree::{WorktreeRequest, check_branch};
+use crate::model::worktree::{WorktreeKey, WorktreeRequest};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -91,7 +88,8 @@ pub(super) struct MemberTable {
     pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
     /// host. See docs/worktrees.md.
-    worktree: Option<WorktreeKey>,
+    #[serde(default, with = "As::<WorktreeKey>")]
+    worktree: Option<WorktreeRequest>,
     /// Time at which the member is started.
     #[schemars(extend("default" = "now"))]
     start: Option<Choice<Start>>,
@@ -153,37 +151,6 @@ struct ScaleTable {
     max: Option<AtLeast<1>>,
 }
 
-/// `worktree` of a member.
-#[derive(Debug)]
-struct WorktreeKey(Option<WorktreeRequest>);
-
-inline_schema!(WorktreeKey, { "type": ["boolean", "string"] });
-
-impl<'de> Deserialize<'de> for WorktreeKey {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {
-        deserializer.deserialize_any(WorktreeVisitor)
-    }
-}
-
-struct WorktreeVisitor;
-
-impl Visitor<'_> for WorktreeVisitor {
-    type Value = WorktreeKey;
-
-    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str("true, false or the name of a branch")
-    }
-
-    fn visit_bool<E: Error>(self, own: bool) -> Result<WorktreeKey, E> {
-        Ok(WorktreeKey(own.then_some(WorktreeRequest::Own)))
-    }
-
-    fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
-        let branch = checked(parse_non_blank(branch), check_branch).map_err(E::custom)?;
-        Ok(WorktreeKey(Some(WorktreeRequest::Branch(branch))))
-    }
-}
-
 /// Members of a scaled entry by default: with more, they wait for each other.
 const DEFAULT_SCALE_MAX: usize = 5;
 
@@ -208,7 +175,6 @@ pub(super) fn member_spec(
     };
     let profile = table.profile.map_or(inherited.to_owned(), |profile| profile.0);
     let default_model = defaults.model.as_ref().filter(|_| ability(&profile) == Ability::Prompts);
-    let default_cwd = || defaults.cwd.as_ref().map(|cwd| cwd.0.clone());
     let mut env = defaults.env.clone();
     env.extend(table.env);
     let launch = LaunchSpec {
@@ -219,8 +185,8 @@ pub(super) fn member_spec(
         profile: Some(profile),
         prompt: table.prompt,
         host: table.host.map(|name| HostChoice::Name(name.0)).or(labels.map(HostChoice::Labels)),
-        cwd: table.cwd.map(|cwd| cwd.0).or_else(default_cwd),
-        worktree: table.worktree.and_then(|worktree| worktree.0),
+        cwd: table.cwd.as_ref().or(defaults.cwd.as_ref()).map(|cwd| cwd.0.clone()),
+        worktree: table.worktree,
         command: run.unwrap_or_default(),
         env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),
@@ -275,9 +241,7 @@ impl MemberTable {
                 "[[member]] combines `restart` with `start` or `scale`, which restart it anyway",
             );
         }
-        if let (Some(_), Some(WorktreeKey(Some(WorktreeRequest::Branch(_))))) =
-            (&self.scale, &self.worktree)
-        {
+        if let (Some(_), Some(WorktreeRequest::Branch(_))) = (&self.scale, &self.worktree) {
             let message = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
             add("worktree", message);
         }

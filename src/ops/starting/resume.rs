@@ -192,7 +192,6 @@ pub(in crate::ops) fn relaunch_spec(
         pull: request.pull,
         access: request.access.clone(),
         prompt: first.map(str::to_owned),
-        session: None,
         host: record.other_host().cloned().map(HostChoice::Name),
         // A worktree is requested for its repository, and the existing one is reused.
         cwd: Some(checkout.map_or(&request.cwd, |had| &had.repository).clone()),
@@ -201,8 +200,8 @@ pub(in crate::ops) fn relaunch_spec(
         tools: request.tools.clone(),
         env: request.env.clone(),
         command: if profile.needs_command() { request.argv.clone() } else { Vec::new() },
-        task: None,
         chat: request.chat.clone(),
+        ..LaunchSpec::default()
     })
 }
 

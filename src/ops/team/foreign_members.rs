@@ -5,13 +5,11 @@
 use std::ffi::OsStr;
 
 use crate::backend::tmux::OwnPane;
-use crate::model::access::LinkAccess;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, Placement, ProcessId, TmuxPane};
 use crate::model::record::{LaunchRequest, MemberRecord, StartRecord};
-use crate::model::role::Tools;
 use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::transcript::TranscriptForm;
@@ -140,16 +138,10 @@ impl ForeignMember {
             mode: member.mode,
             plan: member.plan_mode_required,
             prompt: member.prompt.clone(),
-            task: None,
-            chat: None,
-            tools: Tools::default(),
             argv: running.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             cwd: member.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
-            is_unattended: false,
-            pull: None,
-            access: LinkAccess::default(),
-            env: Vec::new(),
+            ..LaunchRequest::default()
         };
         let new = new_record(team, member.name.clone(), backend, request);
         let at = new.asked_at;
