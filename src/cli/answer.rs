@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use strum::VariantNames;
 
-use super::args::{mode, object, request_id};
+use super::args::{mode, object, request_id, word};
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
 use crate::model::id::RequestId;
@@ -77,7 +75,8 @@ pub(super) struct AnswerArgs {
     #[serde(skip)]
     pub(super) via: Option<String>,
     /// State of the work at a shutdown.
-    #[arg(long, value_parser = status(), value_name = "STATUS", conflicts_with = "reject")]
+    #[arg(long, value_parser = word::<ShutdownStatus>(), value_name = "STATUS")]
+    #[arg(conflicts_with = "reject")]
     #[serde(default)]
     #[schemars(schema_with = "super::json::words::<ShutdownStatus>")]
     pub(super) status: Option<ShutdownStatus>,
@@ -93,11 +92,6 @@ pub(super) struct AnswerArgs {
     #[arg(long, conflicts_with = "reject")]
     #[serde(skip)]
     pub(super) uncommitted: bool,
-}
-
-fn status() -> impl TypedValueParser<Value = ShutdownStatus> {
-    PossibleValuesParser::new(ShutdownStatus::VARIANTS.iter().copied())
-        .map(|word| word.parse().unwrap_or(ShutdownStatus::Clean))
 }
 
 /// Time limit for typing an answer into a program and seeing its dialog close.

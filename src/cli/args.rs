@@ -1,6 +1,7 @@
 //! Options and values that several verbs take.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
@@ -58,6 +59,14 @@ pub(super) fn host_name(given: &str) -> Result<HostName, String> {
 
 pub(super) fn backend(given: &str) -> Result<BackendChoice, String> {
     given.parse().map_err(|_| format!("possible: {}", BackendChoice::VARIANTS.join(", ")))
+}
+
+/// Parses one of the words of an enum.
+pub(super) fn word<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
 pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {

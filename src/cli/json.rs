@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -26,6 +27,14 @@ pub(super) fn optional<'de, D: Deserializer<'de>, T, E: Display>(
 ) -> Result<Option<T>, D::Error> {
     let given = Option::<String>::deserialize(deserializer)?;
     given.map(|text| parse(&text).map_err(de::Error::custom)).transpose()
+}
+
+/// Parses one of the words of an enum; it may be missing.
+pub(super) fn word<'de, D: Deserializer<'de>, T: VariantNames + FromStr>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let known = || format!("possible: {}", T::VARIANTS.join(", "));
+    optional(deserializer, |word| word.parse().map_err(|_| known()))
 }
 
 /// Parses lists of patterns of tools.
@@ -64,11 +73,6 @@ pub(super) fn texts(_generator: &mut SchemaGenerator) -> Schema {
 /// The schema of the id or the key of a task.
 pub(super) fn task_id(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string" })
-}
-
-/// The schema of a list of ids and keys of tasks.
-pub(super) fn task_ids(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": { "type": "string" } })
 }
 
 /// The schema of any JSON object.

@@ -1,10 +1,8 @@
 //! `requests`, `mode` and `rules`.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
-use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use strum::VariantNames;
 
 use super::args::{self, request_id};
@@ -71,9 +69,10 @@ pub(super) struct ModeArgs {
 )]
 pub(super) struct RulesArgs {
     /// List to change.
-    #[arg(value_parser = list(), value_name = "deny|ask|allow", requires = "patterns")]
-    #[serde(default, deserialize_with = "list_from_json")]
-    #[schemars(schema_with = "list_schema")]
+    #[arg(value_parser = args::word::<List>(), value_name = "deny|ask|allow")]
+    #[arg(requires = "patterns")]
+    #[serde(default, deserialize_with = "json::word")]
+    #[schemars(schema_with = "json::words::<List>")]
     pub(super) list: Option<List>,
     /// Patterns such as `Bash(git:*)` or `Edit(src/**)`, separated by commas.
     #[arg(value_parser = Rule::parse_list, value_name = "PATTERN")]
@@ -84,22 +83,6 @@ pub(super) struct RulesArgs {
     #[arg(long, requires = "list")]
     #[serde(skip)]
     pub(super) remove: bool,
-}
-
-fn list() -> impl TypedValueParser<Value = List> {
-    PossibleValuesParser::new(List::ALL.map(List::as_str))
-        .map(|word| List::ALL.into_iter().find(|list| list.as_str() == word).unwrap_or(List::Ask))
-}
-
-fn list_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<List>, D::Error> {
-    let known = || format!("possible: {}", List::ALL.map(List::as_str).join(", "));
-    json::optional(deserializer, |word| {
-        List::ALL.into_iter().find(|list| list.as_str() == word).ok_or_else(known)
-    })
-}
-
-fn list_schema(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": List::ALL.map(List::as_str) })
 }
 
 pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {

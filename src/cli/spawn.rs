@@ -4,13 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use strum::VariantNames;
 
-use super::args::{backend, host_name, mode, seconds};
+use super::args::{backend, host_name, mode, seconds, word};
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
 use super::read::text_from;
 use super::scope::{ChatArg, ScopeArgs};
@@ -93,7 +91,7 @@ pub(super) struct SpawnArgs {
     #[serde(default)]
     pub(super) deny_user: Vec<String>,
     /// Notification of free tasks while it is idle [default: the setting of the team].
-    #[arg(long, value_parser = pull(), value_name = "WHEN")]
+    #[arg(long, value_parser = word::<Pull>(), value_name = "WHEN")]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Pull>")]
     pub(super) pull: Option<Pull>,
@@ -124,11 +122,11 @@ pub(super) struct SpawnArgs {
     pub(super) worktree: Option<WorktreeRequest>,
     /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
-    #[serde(default, deserialize_with = "backend_from_json")]
+    #[serde(default, deserialize_with = "json::word")]
     #[schemars(with = "Option<String>")]
     pub(super) backend: Option<BackendChoice>,
     /// Placement: panes of a window, a window each, or beside the lead.
-    #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
+    #[arg(long, value_parser = word::<Layout>(), value_name = "LAYOUT")]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Layout>")]
     pub(super) layout: Option<Layout>,
@@ -138,8 +136,8 @@ pub(super) struct SpawnArgs {
     #[schemars(schema_with = "json::object")]
     pub(super) env: Vec<(String, String)>,
     /// Return when its process runs, or when its program is ready as its profile defines it.
-    #[arg(long, value_parser = started_when(), value_name = "WHEN", default_value = "ready")]
-    #[serde(default = "when_ready", deserialize_with = "until_from_json")]
+    #[arg(long, value_parser = word::<StartedWhen>(), value_name = "WHEN", default_value = "ready")]
+    #[serde(default, deserialize_with = "until_from_json")]
     #[schemars(schema_with = "json::words::<StartedWhen>")]
     pub(super) until: StartedWhen,
     /// Seconds to wait for it to start.
@@ -164,36 +162,12 @@ pub(super) struct SpawnArgs {
     pub(super) command: Vec<String>,
 }
 
-fn layout() -> impl TypedValueParser<Value = Layout> {
-    PossibleValuesParser::new(Layout::VARIANTS).map(|word| word.parse().unwrap_or_default())
-}
-
-fn pull() -> impl TypedValueParser<Value = Pull> {
-    PossibleValuesParser::new(Pull::VARIANTS).map(|word| word.parse().unwrap_or_default())
-}
-
-fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
-    PossibleValuesParser::new(StartedWhen::VARIANTS)
-        .map(|word| word.parse().unwrap_or(StartedWhen::Ready))
-}
-
-fn when_ready() -> StartedWhen {
-    StartedWhen::Ready
-}
-
 fn start_limit() -> Duration {
     Duration::from_secs(30)
 }
 
-fn backend_from_json<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<BackendChoice>, D::Error> {
-    json::optional(deserializer, backend)
-}
-
 fn until_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StartedWhen, D::Error> {
-    let known = || format!("possible: {}", StartedWhen::VARIANTS.join(", "));
-    json::text(deserializer, |word| word.parse().map_err(|_| known()))
+    Ok(json::word(deserializer)?.unwrap_or_default())
 }
 
 fn deadline_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

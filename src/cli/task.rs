@@ -6,17 +6,16 @@ mod views;
 
 use std::path::Path;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use strum::VariantNames;
 
 pub(super) use actions::TaskActionVerb;
 use output::{print_change, print_task, run_with_hooks, warn_if_unnoticed};
 pub(super) use views::ListTasksArgs;
-use views::{get, graph, graph_format, list, scopes, search};
+use views::{get, graph, list, scopes, search};
 
+use super::args::word;
 use super::fail::{Exit, Failure, VerbResult};
 use super::json;
 use super::scope::ScopeArgs;
@@ -42,7 +41,8 @@ pub(super) enum TaskVerb {
         phalanx task graph --all --format mermaid")]
     Graph {
         /// Form of the drawing.
-        #[arg(long, value_name = "FORM", value_parser = graph_format(), default_value = "text")]
+        #[arg(long, value_name = "FORM", value_parser = word::<GraphFormat>())]
+        #[arg(default_value = "text")]
         format: GraphFormat,
         /// Include completed and cancelled tasks.
         #[arg(long)]
@@ -110,7 +110,7 @@ pub(super) struct CreateTaskArgs {
     /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::task_ids")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) blocked_by: Vec<TaskRef>,
     #[command(flatten)]
     #[serde(flatten)]
@@ -139,7 +139,7 @@ pub(super) struct UpdateTaskArgs {
     #[arg(long, value_name = "TEXT")]
     pub(super) description: Option<String>,
     /// Status; `completed` runs the hooks first.
-    #[arg(long, value_name = "STATUS", value_parser = status())]
+    #[arg(long, value_name = "STATUS", value_parser = word::<TargetStatus>())]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<TargetStatus>")]
     pub(super) status: Option<TargetStatus>,
@@ -153,25 +153,21 @@ pub(super) struct UpdateTaskArgs {
     /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::task_ids")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) blocked_by: Vec<TaskRef>,
     /// Tasks that no longer have to be completed first.
     #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::task_ids")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) unblock: Vec<TaskRef>,
     /// Tasks that have to wait for this one.
     #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::task_ids")]
+    #[schemars(schema_with = "json::texts")]
     pub(super) blocks: Vec<TaskRef>,
     #[command(flatten)]
     #[serde(flatten)]
     pub(super) fields: TaskFields,
-}
-
-fn status() -> impl TypedValueParser<Value = TargetStatus> {
-    PossibleValuesParser::new(TargetStatus::VARIANTS).try_map(|word| word.parse::<TargetStatus>())
 }
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
-use strum::VariantNames;
 
 use super::output::{print_change, print_task, run_with_hooks};
+use crate::cli::args::word;
 use crate::cli::fail::{Failure, VerbResult};
 use crate::cli::json;
 use crate::cli::setup::Setup;
@@ -102,7 +101,7 @@ pub(in crate::cli) enum TaskActionVerb {
         id: TaskRef,
         /// Tasks that must be completed first.
         #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',', required = true)]
-        #[schemars(schema_with = "json::task_ids")]
+        #[schemars(schema_with = "json::texts")]
         by: Vec<TaskRef>,
     },
     /// Let a task no longer wait for others.
@@ -114,7 +113,7 @@ pub(in crate::cli) enum TaskActionVerb {
         /// Tasks that need not be completed first [default: all].
         #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
         #[serde(default)]
-        #[schemars(schema_with = "json::task_ids")]
+        #[schemars(schema_with = "json::texts")]
         by: Vec<TaskRef>,
     },
     /// Comment on a task; its owner is notified.
@@ -244,7 +243,7 @@ pub(in crate::cli) struct RemindArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_REMINDERS)))]
     max: Option<u32>,
     /// Action after the last reminder [default: escalation_mode of the team].
-    #[arg(long, value_name = "MODE", value_parser = escalation())]
+    #[arg(long, value_name = "MODE", value_parser = word::<Escalation>())]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Escalation>")]
     escalation: Option<Escalation>,
@@ -262,10 +261,6 @@ fn minutes_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 
 fn interval(minutes: f64) -> Result<u64, String> {
     interval_ms(minutes).ok_or_else(|| format!("more than 0, and at most {LONGEST_MINUTES}"))
-}
-
-fn escalation() -> impl TypedValueParser<Value = Escalation> {
-    PossibleValuesParser::new(Escalation::VARIANTS).try_map(|word| word.parse::<Escalation>())
 }
 
 impl TaskActionVerb {

@@ -3,11 +3,9 @@
 use std::cmp::Reverse;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use strum::VariantNames;
 
 use crate::cli::fail::{Exit, Failure, VerbResult};
 use crate::cli::scope::ScopeArgs;
@@ -90,10 +88,6 @@ impl ListTasksArgs {
             && scope.covers(&task.extra.scope)
             && (self.labels.is_empty() || task.extra.labels.iter().any(has_label))
     }
-}
-
-pub(super) fn graph_format() -> impl TypedValueParser<Value = GraphFormat> {
-    PossibleValuesParser::new(GraphFormat::VARIANTS).try_map(|word| word.parse::<GraphFormat>())
 }
 
 fn page_number(given: &str) -> Result<usize, String> {

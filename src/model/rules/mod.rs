@@ -22,7 +22,9 @@ use pattern::{Act, Fit};
 pub(crate) use rule::{Rule, RuleList};
 pub(crate) use suggest::suggest;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
+)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum List {
     Deny,

@@ -20,12 +20,13 @@ use crate::ops::{Context, OpsError, now};
 use crate::store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum StartedWhen {
     /// The launcher has recorded the program's process.
     Running,
     /// The member is ready as its profile defines it.
+    #[default]
     Ready,
 }
 
