@@ -88,7 +88,7 @@ pub(crate) struct Faults<'t> {
 
 impl<'t> Faults<'t> {
     /// Starts a list of the faults in a text.
-    pub(crate) fn of(text: &'t str) -> Faults<'t> {
+    pub(crate) fn new(text: &'t str) -> Faults<'t> {
         Faults { text, root: OnceCell::new(), found: Vec::new() }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct ConfiguredHost {
 /// that two hosts have.
 pub(crate) fn parse_hosts(text: &str) -> Result<Vec<HostConfig>, ConfigError> {
     let table: HostsFile = parse(Document { title: "hosts.toml", denied: &[] }, text)?;
-    let mut faults = Faults::of(text);
+    let mut faults = Faults::new(text);
     let hosts = distinct_hosts(table.host, &mut faults);
     faults.into_result()?;
     Ok(hosts)

@@ -406,7 +406,7 @@ impl Profile {
         // already knows about teams.
         let brief = if profile.runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
         profile.launch.brief.get_or_insert(brief);
-        let mut faults = Faults::of(text);
+        let mut faults = Faults::new(text);
         profile.check(&mut faults);
         faults.into_result()?;
         Ok(profile)

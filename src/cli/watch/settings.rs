@@ -68,7 +68,7 @@ pub(super) fn read(path: &Path) -> Result<WatchSettings, Failure> {
 
 fn parse_settings(text: &str) -> Result<WatchSettings, ConfigError> {
     let file: WatchFile = parse(Document { title: "watch.toml", denied: &[] }, text)?;
-    let mut faults = Faults::of(text);
+    let mut faults = Faults::new(text);
     let keymap = keymap(file.keys, &mut faults);
     let mut colors = ThemeColors::default();
     for (name, shade) in file.colors {

@@ -95,12 +95,11 @@ fn read_own_hooks(path: &Path, found: &mut FoundHooks) -> OwnHooks {
         OwnHooks::default()
     });
     let source = path.display().to_string();
-    let known = |hook: &HookCommand| ConfiguredHook {
+    found.hooks.extend(own.hooks.iter().map(|hook| ConfiguredHook {
         hook: hook.clone(),
         source: source.clone(),
         of_claude: false,
-    };
-    found.hooks.extend(own.hooks.iter().map(known));
+    }));
     own
 }
 

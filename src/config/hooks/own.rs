@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Timeout {
 /// The first fault with its position: invalid TOML, an unknown key, or an invalid value.
 pub(crate) fn parse_own_hooks(text: &str) -> Result<OwnHooks, ConfigError> {
     let table: OwnHooksTable = parse(Document { title: "hooks.toml", denied: &[] }, text)?;
-    let mut faults = Faults::of(text);
+    let mut faults = Faults::new(text);
     let hooks = hook_commands(table.hook, &mut faults);
     faults.into_result()?;
     Ok(OwnHooks { hooks, trusted: table.trusted.into_iter().map(|path| path.0).collect() })

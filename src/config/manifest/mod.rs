@@ -68,7 +68,7 @@ impl Manifest {
     /// As [`Manifest::parse_with_hosts`].
     pub(crate) fn parse_tasks(text: &str) -> Result<Vec<TaskDefinition>, ConfigError> {
         let mut tasks = Manifest::read(Form::Tasks, text)?.tasks;
-        let mut faults = Faults::of(text);
+        let mut faults = Faults::new(text);
         check::check_tasks(&tasks, &mut faults);
         let mut lines = LineCounter::new(text);
         for (at, task) in tasks.iter_mut().enumerate() {
@@ -86,7 +86,7 @@ impl Manifest {
 
     fn parse_as(form: Form, text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
         let mut manifest = Manifest::read(form, text)?;
-        let mut faults = Faults::of(text);
+        let mut faults = Faults::new(text);
         check::check_hosts(&manifest, known, &mut faults);
         faults.into_result()?;
         manifest.check(text)?;
@@ -97,7 +97,7 @@ impl Manifest {
     /// Checks the entries against each other, except for hosts.
     fn check(&self, text: &str) -> Result<(), ConfigError> {
         for check in [check::check, doable::check] {
-            let mut faults = Faults::of(text);
+            let mut faults = Faults::new(text);
             check(self, &mut faults);
             faults.into_result()?;
         }

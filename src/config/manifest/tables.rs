@@ -189,7 +189,7 @@ pub(super) struct TeamTable {
 impl ManifestTable {
     /// Applies the defaults and adds the faults of each table by itself.
     pub(super) fn into_manifest(self, form: Form, text: &str) -> Result<Manifest, ConfigError> {
-        let mut faults = Faults::of(text);
+        let mut faults = Faults::new(text);
         if matches!(form, Form::Manifest | Form::Template) {
             match &self.team {
                 None => faults.add_at(&[], "the manifest has no [team]"),

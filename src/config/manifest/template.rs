@@ -54,7 +54,7 @@ impl ManifestTemplate {
         let template = table.template.take();
         table.into_manifest(Form::Template, &sample)?.check(&sample)?;
         let invalid = |problem: &str| {
-            let mut faults = Faults::of(text);
+            let mut faults = Faults::new(text);
             faults.add(&Range::default(), problem);
             faults.into_result().expect_err("a fault was added")
         };
