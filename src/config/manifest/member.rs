@@ -39,7 +39,7 @@ pub(super) struct DefaultsTable {
     env: BTreeMap<String, String>,
     /// Limits on what each member may use. See docs/dashboard.md#budgets.
     pub(super) budget: KeyedTable<Budget>,
-    /// The only tools that members may use. See docs/roles.md#tools.
+    /// The only tools that members may use. See docs/manifest.md#tools.
     pub(super) allowed_tools: Option<RuleList>,
     /// Tools that members may not use.
     pub(super) disallowed_tools: RuleList,
@@ -51,7 +51,7 @@ pub(super) struct DefaultsTable {
 pub(super) struct MemberTable {
     /// Name of the member; unique, ignoring case.
     name: NewMemberName,
-    /// Role of the member. Tasks with this `role` go to it. See docs/roles.md.
+    /// Role of the member. Tasks with this `role` go to it. See docs/manifest.md#roles.
     role: Option<NonBlank>,
     /// Profile of the program. A member with `run` has the profile `shell`. See docs/profiles.md.
     profile: Option<Name>,
@@ -87,7 +87,7 @@ pub(super) struct MemberTable {
     /// `[team.board]`, which is the default.
     pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
-    /// host. See docs/worktrees.md.
+    /// host. See docs/hosts.md#worktrees.
     #[serde(default, with = "As::<WorktreeKey>")]
     worktree: Option<WorktreeRequest>,
     /// Time at which the member is started.
@@ -113,7 +113,7 @@ pub(super) struct MemberTable {
     /// docs/dashboard.md#budgets.
     pub(super) budget: Option<KeyedTable<Budget>>,
     /// The only tools that the member may use, if its program can enforce that. See
-    /// docs/roles.md#tools.
+    /// docs/manifest.md#tools.
     allowed_tools: Option<RuleList>,
     /// Tools that the member may not use.
     #[serde(default)]

@@ -38,7 +38,7 @@ pub(super) struct RoleTable {
     color: Option<Color>,
     /// Each task of these members is a run of its own. See docs/manifest.md#task-mode.
     task_only: bool,
-    /// The only tools that the members may use. See docs/roles.md#tools.
+    /// The only tools that the members may use. See docs/manifest.md#tools.
     allowed_tools: Option<RuleList>,
     /// Tools that the members may not use.
     disallowed_tools: RuleList,

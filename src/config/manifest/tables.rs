@@ -176,13 +176,13 @@ pub(super) struct TeamTable {
     /// docs/decisions.md#stale-tasks.
     #[schemars(extend("default" = Escalation::default()))]
     escalation_mode: Option<Choice<Escalation>>,
-    /// Permitted messages between members and roles. See docs/handoffs.md#routing.
+    /// Permitted messages between members and roles. See docs/messages.md#routing.
     routing: KeyedTable<RoutingPolicy>,
     /// Demands on those who use the task board. See docs/lifecycle.md#demands-of-a-team.
     board: KeyedTable<BoardPolicy>,
     /// The users and channels whose requests the team carries out.
     access: KeyedTable<AccessLists>,
-    /// The directory for files that members produce. See docs/cli.md#workspace.
+    /// The directory for files that members produce. See docs/cli/places.md#workspace.
     workspace: KeyedTable<WorkspaceRules>,
 }
 
