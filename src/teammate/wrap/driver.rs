@@ -16,8 +16,8 @@ use super::effect::Effect;
 use super::event::{Event, Keyed, StageRefusal};
 use super::pty_relay::{PtyRelay, WrapperInput};
 use super::react::react;
+use super::render::{self, TypingMode};
 use super::state::{AgentRole, State, TYPING_MS};
-use super::turn::{self, TypingMode};
 use crate::event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use crate::launcher::command;
 use crate::model::envelope::Envelope;
@@ -229,7 +229,7 @@ impl WrapperDriver<'_> {
         self.drawn = false;
         self.judged = Deadline::after(Duration::MAX);
         self.judged_quiet = Duration::from_millis(snapshot.quiet_ms);
-        let shown = self.mark.as_ref().is_some_and(|mark| turn::shows(&snapshot.rows, mark));
+        let shown = self.mark.as_ref().is_some_and(|mark| render::shows(&snapshot.rows, mark));
         let finding = profile::judge(&self.profile, &snapshot);
         self.step(Event::Judged { finding, shown });
     }
@@ -280,7 +280,7 @@ impl WrapperDriver<'_> {
                 self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal)))
             }
             Effect::Announce(count) => {
-                let line = vec![turn::announcement(count)];
+                let line = vec![render::announcement(count)];
                 self.type_texts(|_, _| Ok(line)).err().map(|refusal| Event::Staged(Err(refusal)))
             }
             Effect::Submit => {
@@ -401,7 +401,7 @@ impl WrapperDriver<'_> {
         let bracketed = paste.bracketed && self.relay.snapshot().bracketed_paste;
         let mode = TypingMode { bracketed, most_bytes: paste.most_bytes };
         let texts = texts(self, mode).map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
-        self.mark = turn::mark(&texts);
+        self.mark = render::mark(&texts);
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
         self.relay.type_text(mode.keys(&texts), gap);
         Ok(())

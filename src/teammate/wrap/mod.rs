@@ -11,11 +11,11 @@ mod event;
 mod lead;
 mod pty_relay;
 mod react;
+mod render;
 mod shutdown_prompt;
 mod state;
 #[cfg(test)]
 mod tests;
-mod turn;
 mod urgent;
 
 pub(crate) use agent_lead::start_agent_lead;

@@ -7,7 +7,6 @@ mod batch;
 mod checkouts;
 mod command;
 mod elsewhere;
-mod fallback;
 mod finish;
 mod mailbox;
 mod origins;
@@ -15,6 +14,7 @@ mod prepare;
 mod prove;
 mod resolve;
 mod rollback;
+mod start;
 mod starts;
 
 use std::slice;
@@ -113,7 +113,7 @@ fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport,
     batch.check_modes(&launches)?;
     batch.check_access(&launches)?;
     let chosen = backends::choose_backend(ctx, &batch.settings, options.backend)?;
-    fallback::start_batch(batch, launches, chosen)
+    start::start_batch(batch, launches, chosen)
 }
 
 /// Starts members on behalf of a lead: standing members, or runs for one task each.
@@ -144,6 +144,6 @@ fn start_for_task(batch: &BatchContext, spec: &LaunchSpec) -> Result<Spawned, Op
     batch.check_modes(slice::from_ref(&launch))?;
     let backend = backends::open_one_shot(batch.ctx, batch.team, spec.task);
     let attempts = attempt::attempt(batch, &[&launch], backend.as_ref(), None)?;
-    fallback::journal_warnings(batch.team, &fallback::warnings_of(slice::from_ref(&launch)));
+    start::journal_warnings(batch.team, &start::warnings_of(slice::from_ref(&launch)));
     attempts.into_iter().next().expect("each launch has its attempt").1
 }
