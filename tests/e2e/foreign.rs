@@ -150,8 +150,9 @@ fn sd_17_tmux_pane_of_an_adopted_member_is_read_and_closed() {
             stage.root().display(),
             stage.path()
         );
-        tmux(&["send-keys", "-t", &pane, &line, "Enter"]);
         let shown = || stage.tmux(&["capture-pane", "-p", "-t", &pane]);
+        wait_for("the prompt of its shell", || (!shown()?.trim().is_empty()).then_some(()));
+        tmux(&["send-keys", "-t", &pane, &line, "Enter"]);
         wait_for("its program", || shown()?.lines().any(|line| line == "at work").then_some(()));
         stage.phalanx(&["adopt", "-t", "session-1", "--force", "--detach"]).expect(0);
         let peeked = stage.phalanx(&["peek", "mate"]);
