@@ -400,7 +400,7 @@ fn serve(stage: &Stage, env: &Env, store: &str, bob: &Env) -> Run {
         "dir": stage.at("work"),
     });
     let ending = json!({ "name": "bob", "incarnation": incarnation, "has_agreed": false });
-    let call = json!({ "id": 1, "request": { "stop": [ending] } });
+    let call = json!({ "id": 1, "request": { "stop_runs": [ending] } });
     let mut command = stage.command(binary());
     command.envs(env.iter().map(|(name, value)| (name, value))).args(["host", "serve"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
