@@ -98,7 +98,7 @@ pub(super) struct AnswerArgs {
 const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
-    let team = setup.team(Action::ScreenSnapshot)?;
+    let team = setup.team(Action::Look)?;
     let id = ops::decisions::ids::request_to_answer(&setup.ctx, &team, &request_id(&args.id)?)?;
     if id.is_shutdown() { answer_shutdown(setup, &id, args) } else { decide(setup, &id, args) }
 }

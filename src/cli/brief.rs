@@ -21,7 +21,7 @@ pub(super) fn brief(setup: &Setup, args: &BriefArgs) -> VerbResult {
     let text = if has_no_team && args.name.is_none() {
         ops::starting::brief::brief(&setup.ctx, None, None)?
     } else {
-        let (team, named) = setup.members(args.name.as_slice(), Action::ScreenSnapshot)?;
+        let (team, named) = setup.members(args.name.as_slice(), Action::Look)?;
         ops::starting::brief::brief(&setup.ctx, Some(&team), named.first())?
     };
     setup.out.print(&json!({ "text": text }), || text.clone())?;

@@ -64,7 +64,7 @@ pub(super) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
         stream(names).show(first(team.events()?), lines)?;
         return Ok(Exit::DONE);
     }
-    let (team, names) = setup.members(&args.names, Action::ScreenSnapshot)?;
+    let (team, names) = setup.members(&args.names, Action::Look)?;
     let mut stream = stream(names);
     if !follow {
         stream.show(first(team.events()?), lines)?;

@@ -7,7 +7,7 @@ use crate::ops::authority::Action;
 use crate::{ops, ui};
 
 pub(super) fn explain(setup: &Setup, args: &MemberArg) -> VerbResult {
-    let (team, name) = setup.member(&args.name, Action::ScreenSnapshot)?;
+    let (team, name) = setup.member(&args.name, Action::Look)?;
     let found = ops::views::explain::explain(&setup.ctx, &team, &name)?;
     setup.out.print(&found, || ui::explain(&found, setup.out.verbose, setup.out.paint))?;
     Ok(Exit::DONE)

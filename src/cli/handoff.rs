@@ -186,7 +186,7 @@ fn one_type(setup: &Setup, given: &str) -> VerbResult {
 }
 
 fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
-    let team = setup.team(Action::ScreenSnapshot)?;
+    let team = setup.team(Action::Look)?;
     let mut found = ops::mail::handoff::list(&setup.ctx, &team)?;
     if let Some(from) = from {
         let from = TeamName::existing(from)?;
@@ -204,7 +204,7 @@ fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
 }
 
 fn get(setup: &Setup, id: &str) -> VerbResult {
-    let team = setup.team(Action::ScreenSnapshot)?;
+    let team = setup.team(Action::Look)?;
     let handoff = ops::mail::handoff::get(&setup.ctx, &team, id)?;
     setup.out.print(&handoff, || ui::handoff_page(&handoff, setup.out.paint))?;
     Ok(Exit::DONE)

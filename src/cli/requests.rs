@@ -87,13 +87,13 @@ pub(super) struct RulesArgs {
 
 pub(super) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
-        let team = setup.team(Action::ScreenSnapshot)?;
+        let team = setup.team(Action::Look)?;
         let id = ops::decisions::ids::request(&setup.ctx, &team, &request_id(id)?)?;
         let shown = requests::show(&setup.ctx, &team, &id)?;
         setup.out.print(&shown, || ui::request_page(&shown, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
-    let shown = requests::list(&setup.ctx, &setup.team(Action::ScreenSnapshot)?, args.all)?;
+    let shown = requests::list(&setup.ctx, &setup.team(Action::Look)?, args.all)?;
     setup.out.print(&shown, || ui::requests(&shown, setup.out.paint))?;
     Ok(Exit::DONE)
 }
@@ -132,8 +132,7 @@ fn change_line(change: &ModeChange) -> String {
 }
 
 pub(super) fn rules(setup: &Setup, args: &RulesArgs) -> VerbResult {
-    let team =
-        setup.team(if args.list.is_some() { Action::SetRules } else { Action::ScreenSnapshot })?;
+    let team = setup.team(if args.list.is_some() { Action::SetRules } else { Action::Look })?;
     let Some(list) = args.list else {
         let rules = ops::decisions::rules::list(&team)?;
         setup.out.print(&rules, || ui::rules(&rules, setup.out.paint))?;

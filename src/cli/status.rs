@@ -48,7 +48,7 @@ pub(super) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
             "leave one of them out",
         ));
     }
-    let team = setup.team(Action::ScreenSnapshot)?;
+    let team = setup.team(Action::Look)?;
     let all = args.all;
     if args.watch {
         let (ctx, out) = (setup.ctx.clone(), setup.out.clone());

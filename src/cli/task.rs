@@ -184,7 +184,7 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> VerbResult {
         | TaskVerb::Graph { .. }
         | TaskVerb::Search { .. }
         | TaskVerb::Scopes
-        | TaskVerb::Export(_) => Action::ScreenSnapshot,
+        | TaskVerb::Export(_) => Action::Look,
         TaskVerb::Action(verb) if verb.decides() => Action::DecideTask,
         _ => Action::Task,
     };

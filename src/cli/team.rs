@@ -170,7 +170,7 @@ fn from_file(
 
 fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
     let is_read = args.pairs.is_empty() && args.unset.is_empty();
-    let team = setup.team(if is_read { Action::ScreenSnapshot } else { Action::SetTeam })?;
+    let team = setup.team(if is_read { Action::Look } else { Action::SetTeam })?;
     if is_read {
         let document = ops::starting::settings::document(&team)?;
         setup.out.print(&document, || ui::settings_table(&document, setup.out.paint))?;
@@ -218,7 +218,7 @@ fn list(setup: &Setup) -> VerbResult {
 }
 
 fn show(setup: &Setup) -> VerbResult {
-    let team = setup.team(Action::ScreenSnapshot)?;
+    let team = setup.team(Action::Look)?;
     let found = team.team()?;
     let members: Vec<_> = found.members.iter().map(crate::model::team::Member::to_entry).collect();
     let document = json!({

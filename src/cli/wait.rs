@@ -78,7 +78,7 @@ pub(super) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
 
 /// Begins the wait that the arguments describe.
 pub(super) fn begin(setup: &Setup, args: &WaitArgs) -> Result<StateWait, Failure> {
-    let (team, named) = setup.members(&args.names, Action::ScreenSnapshot)?;
+    let (team, named) = setup.members(&args.names, Action::Look)?;
     let names = names(&team, args, named)?;
     Ok(StateWait::begin(&setup.ctx, &team, &names, args.any, &args.until, args.timeout)?)
 }

@@ -57,7 +57,7 @@ pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> VerbResult {
 }
 
 fn list(setup: &Setup) -> VerbResult {
-    let all = ops::team::worktree::list(&setup.ctx, &setup.team(Action::ScreenSnapshot)?)?;
+    let all = ops::team::worktree::list(&setup.ctx, &setup.team(Action::Look)?)?;
     if all.is_empty() && !setup.out.json {
         setup
             .out
@@ -100,14 +100,14 @@ fn row(one: &Standing) -> WorktreeRow {
 }
 
 fn diff(setup: &Setup, name: &str) -> VerbResult {
-    let (team, name) = setup.member(name, Action::ScreenSnapshot)?;
+    let (team, name) = setup.member(name, Action::Look)?;
     let diff = ops::team::worktree::diff(&setup.ctx, &team, &name)?;
     setup.out.print(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
     Ok(Exit::DONE)
 }
 
 fn preview(setup: &Setup, name: &str) -> VerbResult {
-    let (team, name) = setup.member(name, Action::ScreenSnapshot)?;
+    let (team, name) = setup.member(name, Action::Look)?;
     let found = ops::team::worktree::preview(&setup.ctx, &team, &name)?;
     let Preview { from, into, commits, conflicts, uncommitted } = &found;
     let document = json!({ "name": name, "from": from, "into": into, "commits": commits, "conflicts": conflicts,

@@ -20,7 +20,7 @@ pub(crate) enum Action {
     /// List teams, and check them.
     ListTeams,
     CreateTeam,
-    ScreenSnapshot,
+    Look,
     Talk,
     Task,
     Spawn,
@@ -74,7 +74,7 @@ impl Action {
                 "`ls`, `team list`, `ps`, `doctor`, with the teams that the caller may look at"
             }
             Action::CreateTeam => "`team create`, `up`, as far as the caller's depth allows",
-            Action::ScreenSnapshot => {
+            Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
                  `task get`, `task graph`, `task search`, `task export`, `task scopes`, `team show`, `team set` \
                  without a key, `worktree list`, `worktree diff`, `worktree merge`, `handoff list`, `handoff get`"
@@ -125,8 +125,8 @@ impl Action {
         match (self, to_member) {
             (Action::ListTeams, _) => "list teams",
             (Action::CreateTeam, _) => "create teams",
-            (Action::ScreenSnapshot, true) => "look at",
-            (Action::ScreenSnapshot, false) => "look at the team",
+            (Action::Look, true) => "look at",
+            (Action::Look, false) => "look at the team",
             (Action::Talk, true) => "send messages to",
             (Action::Talk, false) => "send messages",
             (Action::Task, _) => "change tasks",
@@ -172,7 +172,7 @@ impl Action {
         match self {
             Action::ListTeams
             | Action::CreateTeam
-            | Action::ScreenSnapshot
+            | Action::Look
             | Action::Talk
             | Action::Task
             | Action::Spawn

@@ -1,12 +1,12 @@
 //! Judges a screen by the rules of a profile. The result is a pure function of a
-//! [`ScreenSnapshot`].
+//! [`Screenshot`].
 
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
 use super::definition::{ComposerRule, Profile};
 use super::rule::{Pattern, ScreenRule, ScreenState};
-use super::snapshot::ScreenSnapshot;
+use super::snapshot::Screenshot;
 use crate::model::record;
 
 /// Maximum length of the evidence in characters.
@@ -74,7 +74,7 @@ pub(crate) enum Composer {
 }
 
 /// Judges a screen. The first rule that matches decides.
-pub(crate) fn judge(profile: &Profile, look: &ScreenSnapshot) -> ScreenFinding {
+pub(crate) fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
         let evidence = "no rule matches".to_owned();
@@ -111,7 +111,7 @@ pub(crate) fn judge(profile: &Profile, look: &ScreenSnapshot) -> ScreenFinding {
     }
 }
 
-fn asked(rule: &ScreenRule, look: &ScreenSnapshot, evidence: &str) -> DialogQuestion {
+fn asked(rule: &ScreenRule, look: &Screenshot, evidence: &str) -> DialogQuestion {
     let tool = rule.group("tool", look).map(|tool| unframed(&tool));
     let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), |text| unframed(&text));
     DialogQuestion { tool, text }
@@ -141,7 +141,7 @@ fn short(evidence: &str) -> String {
 
 /// Returns the last rows above the composer that contain more than frames, at most `most`. Without
 /// a composer, these are the last rows of the screen.
-pub(crate) fn last_words(profile: &Profile, look: &ScreenSnapshot, most: usize) -> Vec<String> {
+pub(crate) fn last_words(profile: &Profile, look: &Screenshot, most: usize) -> Vec<String> {
     let composer = profile.composer.as_ref().and_then(|how| first_row(how, look));
     let above = &look.rows[..composer.unwrap_or(look.rows.len())];
     let mut rows: Vec<String> = above
@@ -156,7 +156,7 @@ pub(crate) fn last_words(profile: &Profile, look: &ScreenSnapshot, most: usize) 
 }
 
 /// Returns the first row of the composer.
-fn first_row(how: &ComposerRule, look: &ScreenSnapshot) -> Option<usize> {
+fn first_row(how: &ComposerRule, look: &Screenshot) -> Option<usize> {
     let is_first = |at: usize| {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
         how.line.text(&look.rows[at]).is_some()
@@ -170,7 +170,7 @@ fn first_row(how: &ComposerRule, look: &ScreenSnapshot) -> Option<usize> {
 }
 
 /// Reads the content of the composer.
-fn composer(how: &ComposerRule, look: &ScreenSnapshot) -> Composer {
+fn composer(how: &ComposerRule, look: &Screenshot) -> Composer {
     let Some(first) = first_row(how, look) else { return Composer::Unknown };
     let broken = (first + 1..look.rows.len()).take_while(|at| look.goes_on(*at)).count();
     if how.last && look.rows[first + broken + 1..].iter().any(|row| !row.is_empty()) {
@@ -204,7 +204,7 @@ fn composer(how: &ComposerRule, look: &ScreenSnapshot) -> Composer {
 /// wrapped line, the whole row is text.
 fn written<'l>(
     how: &ComposerRule,
-    look: &'l ScreenSnapshot,
+    look: &'l Screenshot,
     at: usize,
     is_rest: bool,
 ) -> (usize, usize, &'l str) {

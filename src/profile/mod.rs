@@ -27,5 +27,5 @@ pub(crate) use learn::{
 pub(crate) use near_miss::{NearMiss, nearest};
 pub(crate) use rule::ScreenState;
 pub(crate) use screen::Screen;
-pub(crate) use snapshot::ScreenSnapshot;
+pub(crate) use snapshot::Screenshot;
 pub(crate) use words::{Group, Placeholder, Values, fill};

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::definition::Profile;
 use super::rule::ScreenRule;
-use super::snapshot::ScreenSnapshot;
+use super::snapshot::Screenshot;
 
 /// A rule that does not fit a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,7 +31,7 @@ impl NearMiss {
 
 /// Returns the rule with the largest part of its conditions met, the first of several; `None` if no
 /// condition of any rule is met.
-pub(crate) fn nearest(profile: &Profile, look: &ScreenSnapshot) -> Option<NearMiss> {
+pub(crate) fn nearest(profile: &Profile, look: &Screenshot) -> Option<NearMiss> {
     let misses = profile.rules.iter().map(|rule| miss(rule, look)).filter(|miss| miss.met > 0);
     // The first of equals: `max_by` returns the last.
     misses.reduce(|best, other| {
@@ -40,7 +40,7 @@ pub(crate) fn nearest(profile: &Profile, look: &ScreenSnapshot) -> Option<NearMi
     })
 }
 
-fn miss(rule: &ScreenRule, look: &ScreenSnapshot) -> NearMiss {
+fn miss(rule: &ScreenRule, look: &Screenshot) -> NearMiss {
     let (text, place) = (rule.area.text(look), rule.area.describe());
     let patterns = rule.patterns.iter().map(|pattern| {
         let clause = format!("{place} there is no {:?}", pattern.as_str());

@@ -5,7 +5,7 @@ use std::fmt;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::snapshot::{ReportedProgress, ScreenSnapshot};
+use super::snapshot::{ReportedProgress, Screenshot};
 use super::value::{AtMost, LONGEST_MS};
 use crate::model::value::{As, Choice, FIELD, Name, parse_non_blank, parse_text, text_types};
 
@@ -211,7 +211,7 @@ impl Area {
     }
 
     /// Returns the text of the area. Empty rows at the end of the screen do not count.
-    pub(super) fn text(self, look: &ScreenSnapshot) -> String {
+    pub(super) fn text(self, look: &Screenshot) -> String {
         let end =
             look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
         match self {
@@ -298,13 +298,13 @@ impl ScreenRule {
     }
 
     /// Returns the match of a group in the first pattern that has one.
-    pub(super) fn group(&self, name: &str, look: &ScreenSnapshot) -> Option<String> {
+    pub(super) fn group(&self, name: &str, look: &Screenshot) -> Option<String> {
         let text = self.area.text(look);
         self.patterns.iter().find_map(|pattern| pattern.group(name, &text)).map(str::to_owned)
     }
 
     /// Returns the matched text as evidence, or `None` if the rule does not match.
-    pub(super) fn fits(&self, look: &ScreenSnapshot) -> Option<String> {
+    pub(super) fn fits(&self, look: &Screenshot) -> Option<String> {
         let agrees = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
         let still = self.quiet_ms.is_none_or(|ms| look.quiet_ms >= ms);
         let progress = self.progress.is_none_or(|wanted| wanted == look.progress);

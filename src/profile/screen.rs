@@ -1,10 +1,10 @@
-//! A terminal model that turns the output of a program into a [`ScreenSnapshot`]. It has no clock:
+//! A terminal model that turns the output of a program into a [`Screenshot`]. It has no clock:
 //! the caller passes the time since the last output.
 
 use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
 
-use super::snapshot::{ReportedProgress, ScreenSnapshot};
+use super::snapshot::{ReportedProgress, Screenshot};
 
 /// Maximum length of a stored title in characters.
 const TITLE: usize = 256;
@@ -39,12 +39,12 @@ impl Screen {
     }
 
     /// Returns a snapshot of the screen. `quiet_ms` is the time since the last output.
-    pub(crate) fn look(&self, quiet_ms: u64) -> ScreenSnapshot {
+    pub(crate) fn look(&self, quiet_ms: u64) -> Screenshot {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let (rows, cols) = screen.size();
         let drawn = drawn_cursor(screen);
         let cursor = drawn.unwrap_or_else(|| screen.cursor_position());
-        ScreenSnapshot {
+        Screenshot {
             rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
             goes_on: (0..rows).map(|row| row > 0 && screen.row_wrapped(row - 1)).collect(),
             cursor,
@@ -116,7 +116,7 @@ fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
     reversed.next().filter(|_| reversed.next().is_none())
 }
 
-/// Computes [`ScreenSnapshot::faint_from`] of a row.
+/// Computes [`Screenshot::faint_from`] of a row.
 fn faint_from(screen: &vt100::Screen, row: u16, cursor: (u16, u16)) -> Option<u16> {
     let (_, cols) = screen.size();
     let is_drawn = |col: &u16| {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Snapshot of a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ScreenSnapshot {
+pub(crate) struct Screenshot {
     /// Plain text of each row, without trailing blanks.
     pub(crate) rows: Vec<String>,
     /// For each row, true if the terminal wrapped the row above into it, so that both are one line
@@ -29,11 +29,11 @@ pub(crate) struct ScreenSnapshot {
     pub(crate) quiet_ms: u64,
 }
 
-impl ScreenSnapshot {
+impl Screenshot {
     /// Creates a snapshot from text only; everything else has its default.
-    pub(crate) fn of_text(text: &str) -> ScreenSnapshot {
+    pub(crate) fn of_text(text: &str) -> Screenshot {
         let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
-        ScreenSnapshot {
+        Screenshot {
             goes_on: Vec::new(),
             cursor: (0, 0),
             cursor_shown: true,

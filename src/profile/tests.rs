@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 
 use super::rule::ScreenState;
-use super::snapshot::{ReportedProgress, ScreenSnapshot};
+use super::snapshot::{ReportedProgress, Screenshot};
 use super::*;
 
 const LAUNCH: &str = "about = \"x\"\n[launch]\nargv = [[\"x\"]]\n";
@@ -14,11 +14,11 @@ fn with(more: &str) -> Result<Profile, String> {
     Profile::parse("own", &format!("{LAUNCH}{more}")).map_err(|e| e.to_string())
 }
 
-fn look(rows: &[&str]) -> ScreenSnapshot {
-    ScreenSnapshot::of_text(&rows.join("\n"))
+fn look(rows: &[&str]) -> Screenshot {
+    Screenshot::of_text(&rows.join("\n"))
 }
 
-fn state(rules: &str, look: &ScreenSnapshot) -> String {
+fn state(rules: &str, look: &Screenshot) -> String {
     judge(&with(rules).expect("a profile"), look).state.to_string()
 }
 
@@ -260,7 +260,7 @@ fn rules_match_title_progress_quiet_time_and_modes() {
     for (asks, change) in [
         (
             "title = '^. Working'",
-            (|l: &mut ScreenSnapshot| l.title = "* Working".to_owned()) as fn(&mut ScreenSnapshot),
+            (|l: &mut Screenshot| l.title = "* Working".to_owned()) as fn(&mut Screenshot),
         ),
         ("progress = \"busy\"", |l| l.progress = ReportedProgress::Busy),
         ("quiet_ms = 300", |l| l.quiet_ms = 300),
@@ -280,7 +280,7 @@ fn msg_11_placeholder_is_ignored_only_while_the_cursor_is_before_it() {
                  [[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
     let profile = with(rules).expect("a profile");
     let composer = |row: &str, column: u16| {
-        judge(&profile, &ScreenSnapshot { cursor: (1, column), ..look(&["> old", row, "- -"]) })
+        judge(&profile, &Screenshot { cursor: (1, column), ..look(&["> old", row, "- -"]) })
             .composer
     };
     assert_eq!(composer("> Ask me", 2), Composer::Empty);
@@ -534,11 +534,11 @@ fn pieces(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
 }
 
 /// Returns the screen after `text` in chunks of `at_once` bytes.
-fn shown(text: &str, at_once: usize) -> ScreenSnapshot {
+fn shown(text: &str, at_once: usize) -> Screenshot {
     let mut screen = Screen::new(6, 20);
     text.as_bytes().chunks(at_once).for_each(|chunk| screen.feed(chunk));
     // An unterminated title includes later lines of text, of which some may have been skipped.
-    ScreenSnapshot { title: String::new(), ..screen.look(0) }
+    Screenshot { title: String::new(), ..screen.look(0) }
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::BackendKind;
 use crate::model::rules::{Rule, RuleSet, Use, judge};
 use crate::model::task::{Extra, Task, TaskState};
-use crate::profile::{self, Profile, ScreenSnapshot};
+use crate::profile::{self, Profile, Screenshot};
 
 /// Evaluates permission rules on one use of a tool, by a member that works in `/w` and whose home
 /// is `/home/u`. `rules` are the lists deny, ask and allow, each separated by commas; `subject` is
@@ -125,7 +125,7 @@ pub fn may_use_tool(rules: [&str; 3], tool: &str, subject: &str) -> &'static str
 pub fn judge_screen(rules: &str, screen: &str) -> String {
     let text = format!("about = \"x\"\n[launch]\nargv = [[\"x\"]]\n{rules}");
     let profile = Profile::parse("x", &text).expect("valid rules");
-    profile::judge(&profile, &ScreenSnapshot::of_text(screen)).state.to_string()
+    profile::judge(&profile, &Screenshot::of_text(screen)).state.to_string()
 }
 
 /// Returns the id of the task that the worker `member` claims next. Each task of `board` is an

@@ -115,7 +115,7 @@ pub(super) fn contents(uri: &str, read: Value) -> ResourceContents {
 /// refused. A refusal is journaled, which changes the team: a further read would follow at once.
 pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dyn Fn(&str)) {
     let changes = call.with(|setup| {
-        let team = setup.team(Action::ScreenSnapshot)?;
+        let team = setup.team(Action::Look)?;
         Ok(team.changes().map_err(ops::OpsError::from)?)
     });
     // Without a team there is nothing to watch; the client learns that from a read.

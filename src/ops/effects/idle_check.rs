@@ -12,7 +12,7 @@ use crate::model::record::MemberRecord;
 use crate::ops::members::output;
 use crate::ops::members::{presence, profiles};
 use crate::ops::{Context, OpsError, now};
-use crate::profile::{Profile, ScreenSnapshot, ScreenState, judge, last_words};
+use crate::profile::{Profile, ScreenState, Screenshot, judge, last_words};
 use crate::store::TeamStore;
 use crate::sys::clock::sleep;
 
@@ -102,7 +102,7 @@ enum CheckedScreen {
 }
 
 fn sign(profile: &Profile, screen: &str) -> CheckedScreen {
-    let look = ScreenSnapshot::of_text(screen);
+    let look = Screenshot::of_text(screen);
     let finding = judge(profile, &look);
     match finding.blocked_reason() {
         Some(reason) => CheckedScreen::Blocked(reason),

@@ -18,7 +18,7 @@ use crate::model::time::Timestamp;
 use crate::ops::members::lead::{self, Life};
 use crate::ops::members::{output, presence, profiles};
 use crate::ops::{Context, now};
-use crate::profile::{ScreenFinding, ScreenSnapshot, ScreenState, judge};
+use crate::profile::{ScreenFinding, ScreenState, Screenshot, judge};
 use crate::store::TeamStore;
 use crate::sys::clock;
 use crate::sys::fs;
@@ -181,7 +181,7 @@ pub(crate) fn read_screen(
     }
     let profile = profiles::find(ctx, &record.request.profile).ok()?;
     let screen = output::peek(ctx, team, &record.name, SCREEN_LINES).ok()?;
-    screen_sign(&judge(&profile, &ScreenSnapshot::of_text(&screen)))
+    screen_sign(&judge(&profile, &Screenshot::of_text(&screen)))
 }
 
 /// Returns what a screen says about the activity of its program; `None` if no rule fits.

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthChar;
 
 use super::super::rule::Pattern;
-use super::super::snapshot::ScreenSnapshot;
+use super::super::snapshot::Screenshot;
 use super::lesson::{LabelledScreen, height, is_frame, pattern_of};
 
 /// Minimum length of a drawn line.
@@ -29,7 +29,7 @@ pub(super) struct InputArea {
 /// The row of the cursor.
 struct CursorRow<'l> {
     name: &'l str,
-    look: &'l ScreenSnapshot,
+    look: &'l Screenshot,
     at: usize,
     /// The part before the cursor, padded up to it.
     before: String,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::super::rule::ScreenState;
-use super::super::snapshot::ScreenSnapshot;
+use super::super::snapshot::Screenshot;
 
 /// The answer of a person to the question what the program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -46,7 +46,7 @@ pub(crate) struct LabelledScreen {
     /// A name for people and for its recording: `idle-2`.
     pub(crate) name: String,
     pub(crate) label: ScreenLabel,
-    pub(crate) look: ScreenSnapshot,
+    pub(crate) look: Screenshot,
 }
 
 /// A program as its user has shown it.
@@ -110,7 +110,7 @@ pub(super) fn labelled(screens: &[LabelledScreen], label: ScreenLabel) -> Vec<&L
 }
 
 /// Returns the number of rows up to the last one that is not empty.
-pub(super) fn height(look: &ScreenSnapshot) -> usize {
+pub(super) fn height(look: &Screenshot) -> usize {
     look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1)
 }
 
@@ -141,7 +141,7 @@ pub(super) fn pattern_of(text: &str) -> String {
 
 /// Returns what a screen shows apart from numbers and signs. It stays the same while a spinner
 /// turns and a clock runs.
-pub(crate) fn steady_text(look: &ScreenSnapshot) -> String {
+pub(crate) fn steady_text(look: &Screenshot) -> String {
     let mut steady = String::new();
     for c in look
         .rows

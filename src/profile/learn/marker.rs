@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::super::snapshot::ScreenSnapshot;
+use super::super::snapshot::Screenshot;
 use super::lesson::{
     LabelledScreen, LearnGap, Lesson, ScreenLabel, height, is_frame, labelled, pattern_of,
 };
@@ -159,12 +159,12 @@ impl MarkerCandidate {
 }
 
 /// Returns the last row with the phrase, counted from the end of the screen.
-fn distance(pattern: &Regex, look: &ScreenSnapshot) -> Option<usize> {
+fn distance(pattern: &Regex, look: &Screenshot) -> Option<usize> {
     let height = height(look);
     look.rows[..height].iter().rposition(|row| pattern.is_match(row)).map(|row| height - row)
 }
 
-fn is_shown(pattern: &Regex, look: &ScreenSnapshot, rows: usize) -> bool {
+fn is_shown(pattern: &Regex, look: &Screenshot, rows: usize) -> bool {
     distance(pattern, look).is_some_and(|distance| distance <= rows)
 }
 
@@ -178,7 +178,7 @@ fn marker(candidate: &MarkerCandidate, open: &[&LabelledScreen], label: ScreenLa
 }
 
 /// Returns the row with the question that belongs to a phrase, counted from the end of the screen.
-fn question_distance(look: &ScreenSnapshot, distance: usize) -> usize {
+fn question_distance(look: &Screenshot, distance: usize) -> usize {
     let height = height(look);
     let row = height - distance;
     let is_question = |at: &usize| look.rows[*at].contains('?');

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::event_loop::Inputs;
 use crate::model::causes::error_chain;
-use crate::profile::{Screen, ScreenSnapshot};
+use crate::profile::{Screen, Screenshot};
 use crate::sys::child::{self, Program, PtyMaster, own_size};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Process};
@@ -196,7 +196,7 @@ impl PtyRelay {
     }
 
     /// Returns the current screen, and how long there has been no output.
-    pub(super) fn snapshot(&self) -> ScreenSnapshot {
+    pub(super) fn snapshot(&self) -> Screenshot {
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
         drawn.notified = false;

@@ -76,7 +76,7 @@ fn st_01_real_rosters_of_claude_say_what_it_is_doing() {
             let member = MemberName::new("ann").expect("a name");
             let is_active = team.member(&member).expect("ann").is_active;
             let text = String::from_utf8(fixture(&format!("{place}.txt"))).expect("text");
-            let sign = screen_sign(&judge(&profile, &ScreenSnapshot::of_text(&text)));
+            let sign = screen_sign(&judge(&profile, &Screenshot::of_text(&text)));
             for state in [MemberState::Idle, MemberState::Working] {
                 for screen in [None, sign.as_ref()] {
                     let found = decide(&record("claude", state), is_active, screen, request);

@@ -1,16 +1,16 @@
 //! Rules for turns that ended with an error, on recordings of the real programs.
 
 use super::*;
-use crate::profile::{ScreenSnapshot, builtin};
+use crate::profile::{Screenshot, builtin};
 
 /// The screen of a recording.
-fn recorded(program: &str, name: &str) -> ScreenSnapshot {
+fn recorded(program: &str, name: &str) -> Screenshot {
     let mut screen = Screen::new(40, 120);
     screen.feed(&recording(program, name));
     screen.look(60_000)
 }
 
-fn judged(program: &str, look: &ScreenSnapshot) -> (String, String) {
+fn judged(program: &str, look: &Screenshot) -> (String, String) {
     let found = judge(&builtin(program).expect("built in"), look);
     (found.state.to_string(), found.evidence)
 }
