@@ -1,6 +1,6 @@
 //! Real Claude Code from npm as native teammates: prompts, mail, permissions, plans, modes and
-//! shutdown (EN-02, PM-03, PM-04, PM-07, PM-11, SD-02). Runs without a network, in its own namespaces,
-//! against a stand-in of its API.
+//! shutdown (EN-02, PM-03, PM-04, PM-07, PM-11, SD-02). Runs without a network, in its own
+//! namespaces, against a stand-in of its API.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 mod gear;
@@ -11,8 +11,8 @@ use std::process::Command;
 /// unshare(1) options for new network, mount and pid namespaces; remaining processes end with the
 /// first one.
 const APART: [&str; 5] = ["-nm", "--pid", "--fork", "--kill-child", "--mount-proc"];
-/// The script's exit code after Claude Code 2.1.34 has logged that it dropped a message: it tries to
-/// lock a mailbox only once (docs/profiles.md).
+/// The script's exit code after Claude Code 2.1.34 has logged that it dropped a message: it tries
+/// to lock a mailbox only once (docs/profiles.md).
 const DROPPED: i32 = 3;
 /// Lives that are tried until one is without a dropped message.
 const LIVES: usize = 3;

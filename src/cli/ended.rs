@@ -5,8 +5,8 @@ use super::setup::{Setup, since};
 use crate::model::id::MemberName;
 use crate::ops::{self, EndedTeam, Kind};
 
-/// Returns the ended team that the options name, with the members that the arguments name. `verb` is
-/// the caller's.
+/// Returns the ended team that the options name, with the members that the arguments name. `verb`
+/// is the caller's.
 ///
 /// # Errors
 /// A refusal for a member: a team that has ended has no members, and only a person may look at it.

@@ -9,8 +9,8 @@ pub(super) struct VerbGroup {
     verbs: &'static [&'static str],
 }
 
-/// The groups in the order of `--help` and of the index of docs/cli. Each verb that is not hidden is
-/// in one of them.
+/// The groups in the order of `--help` and of the index of docs/cli. Each verb that is not hidden
+/// is in one of them.
 pub(super) const GROUPS: [VerbGroup; 8] = [
     VerbGroup {
         title: "Teams",
@@ -84,29 +84,28 @@ mod tests {
     use super::*;
     use crate::cli::verbs::{definition, shown};
 
+    /// Checks that these are the verbs that are not hidden, each once.
+    fn assert_each_verb_once(root: &Command, mut listed: Vec<&str>) {
+        let mut verbs: Vec<&str> = shown(root).map(Command::get_name).collect();
+        listed.sort_unstable();
+        verbs.sort_unstable();
+        assert_eq!(listed, verbs);
+    }
+
     #[test]
     fn help_lists_each_verb_once_in_80_columns() {
         let root = definition();
         let help = help_template(&root);
         let lines: Vec<&str> = help.lines().filter(|line| line.starts_with("  ")).collect();
-        let mut listed: Vec<&str> =
-            lines.iter().filter_map(|l| l.split_whitespace().next()).collect();
-        let mut verbs: Vec<&str> = shown(&root).map(Command::get_name).collect();
-        listed.sort_unstable();
-        verbs.sort_unstable();
-        assert_eq!(listed, verbs);
+        let listed = lines.iter().filter_map(|line| line.split_whitespace().next());
+        assert_each_verb_once(&root, listed.collect());
         let long: Vec<&&str> = lines.iter().filter(|line| line.chars().count() > 80).collect();
         assert!(long.is_empty(), "{long:#?}");
     }
 
     #[test]
     fn each_verb_is_in_one_group() {
-        let root = definition();
-        let mut verbs: Vec<&str> = shown(&root).map(Command::get_name).collect();
-        let mut in_groups: Vec<&str> =
-            GROUPS.iter().flat_map(|group| group.verbs).copied().collect();
-        verbs.sort_unstable();
-        in_groups.sort_unstable();
-        assert_eq!(in_groups, verbs);
+        let in_groups = GROUPS.iter().flat_map(|group| group.verbs).copied();
+        assert_each_verb_once(&definition(), in_groups.collect());
     }
 }

@@ -1,7 +1,7 @@
-//! Configuration files: manifests, settings of teams, hooks, hosts, agent files, files of tasks, and
-//! the parts of Claude Code's settings that phalanx obeys. TOML texts are deserialized by derived
-//! types that deny unknown keys; the first fault is reported with its line, its column and the
-//! nearest known key.
+//! Configuration files: manifests, settings of teams, hooks, hosts, agent files, files of tasks,
+//! and the parts of Claude Code's settings that phalanx obeys. TOML texts are deserialized by
+//! derived types that deny unknown keys; the first fault is reported with its line, its column and
+//! the nearest known key.
 
 pub(crate) mod agent_file;
 pub(crate) mod claude_settings;

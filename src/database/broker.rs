@@ -33,8 +33,8 @@ const MAX_OPERATIONS: usize = 128;
 const MAX_UNREAD: usize = 4096;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves clients at `socket` until none was connected for `idle`. Returns at once if another broker
-/// serves them.
+/// Serves clients at `socket` until none was connected for `idle`. Returns at once if another
+/// broker serves them.
 ///
 /// # Errors
 /// [`DatabaseError::Broker`] if the socket cannot be created.

@@ -3,7 +3,7 @@
 //! A reply is kept only if no change of the team was seen between its request and its arrival. The
 //! server sends a notification after the replies that do not show the change yet, so a stale reply
 //! is either not kept, or removed by the notification. Replies arrive in the order of their
-//! requests, so that an earlier one never replaces a later one.
+//! requests and are handled on one thread, so that an earlier one never replaces a later one.
 
 use std::collections::HashMap;
 

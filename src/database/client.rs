@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_millis(5);
 const MAX_LOSSES: u32 = 5;
 const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(50);
 
-/// How the broker of a host is started: `PROGRAM ARGS… SOCKET`.
+/// The command line that starts the broker of a host: `PROGRAM ARGS… SOCKET`.
 #[derive(Debug, Clone)]
 pub(crate) struct BrokerCommand {
     pub(crate) program: PathBuf,

@@ -1,7 +1,7 @@
 //! Keeps one connection to the database open, and carries out calls on it, many at a time.
 //!
-//! A call whose connection is lost is sent again on the next one. That is safe: the functions of the
-//! schema have no further effect when a call is repeated.
+//! A call whose connection is lost is sent again on the next one. That is safe: the functions of
+//! the schema have no further effect when a call is repeated.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -232,8 +232,8 @@ impl Engine {
         }
     }
 
-    /// Opens a connection, sets it up and subscribes it to the same teams as the one before. Returns
-    /// it with the clock offset, and the task that reads from it.
+    /// Opens a connection, sets it up and subscribes it to the same teams as the one before.
+    /// Returns it with the clock offset, and the task that reads from it.
     async fn connect(
         self: &Arc<Self>,
         number: u64,

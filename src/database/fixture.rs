@@ -1,8 +1,9 @@
 //! PostgreSQL for tests: a database of its own for each test, and private clusters for tests that
 //! restart the server.
 //!
-//! `PHALANX_TEST_POSTGRES` holds the address of a server and a superuser, which `scripts/test` sets.
-//! Without it, each test starts a cluster. Without an installed PostgreSQL, the test is skipped.
+//! `PHALANX_TEST_POSTGRES` holds the address of a server and a superuser, which `scripts/test`
+//! sets. Without it, each test starts a cluster. Without an installed PostgreSQL, the test is
+//! skipped.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -116,8 +117,8 @@ impl TestCluster {
         TestCluster::start_through(&[], settings)
     }
 
-    /// As [`TestCluster::start`], in the network namespace that the command line `enter` enters. The
-    /// server listens on all addresses there, and trusts them.
+    /// As [`TestCluster::start`], in the network namespace that the command line `enter` enters.
+    /// The server listens on all addresses there, and trusts them.
     pub fn start_through(enter: &[&str], settings: &[&str]) -> Option<TestCluster> {
         let Some(bin) = installed() else {
             skip_without("PostgreSQL is missing (package postgresql)");

@@ -1,4 +1,4 @@
-//! What this process holds in the shared store: locks, leases and subscriptions.
+//! The locks, leases and subscriptions that this process holds in the shared store.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

@@ -1,9 +1,9 @@
 //! Client of the shared store: typed calls of the functions that `schema/0001.sql` defines in
 //! PostgreSQL.
 //!
-//! Every call is one statement, so it takes one round trip and is one transaction. Calls that change
-//! something can be repeated: after a lost connection the same call is sent again, and has no
-//! further effect if its first attempt was committed.
+//! Every call is one statement, so it takes one round trip and is one transaction. Calls that
+//! change something can be repeated: after a lost connection the same call is sent again, and has
+//! no further effect if its first attempt was committed.
 
 mod broker;
 mod cache;

@@ -50,8 +50,8 @@ pub(crate) struct DocumentWrite<'a> {
     pub(crate) kind: DocumentKind,
     pub(crate) key: &'a str,
     pub(crate) body: &'a str,
-    /// For [`DocumentKind::Config`], the folded names of the members on the roster; `None` for other
-    /// kinds.
+    /// For [`DocumentKind::Config`], the folded names of the members on the roster; `None` for
+    /// other kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) names: Option<&'a [String]>,
 }

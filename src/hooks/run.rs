@@ -82,7 +82,7 @@ pub(crate) fn run(hook: &HookCommand, call: &Call) -> Ran {
     Ran { end, stdout, stderr, elapsed_ms: clock::now_ms().saturating_sub(begun) }
 }
 
-/// StopsRuns all running hooks of this owner; each pending [`run`] then returns soon.
+/// Stops all running hooks of this owner; each pending [`run`] then returns soon.
 pub(crate) fn end_all(owner: &str) {
     proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }

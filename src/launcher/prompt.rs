@@ -129,8 +129,8 @@ impl PromptWatcher {
         }
     }
 
-    /// Looks whether the program waits at a prompt. `has_output` is true if it has written since the
-    /// last look.
+    /// Looks whether the program waits at a prompt. `has_output` is true if it has written since
+    /// the last look.
     fn look(&mut self, has_output: bool, is_recent: bool) {
         if liveness(self.program.pid, self.program.start) == Liveness::Dead {
             // The record of its exit clears the prompt.

@@ -51,8 +51,8 @@ pub(crate) struct LeadOptions<'a> {
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
-    /// The settings that the goal follows from; `None` for a team of another program. Later ones are
-    /// applied as changes.
+    /// The settings that the goal follows from; `None` for a team of another program. Later ones
+    /// are applied as changes.
     pub(crate) settings: Option<Settings>,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(crate) has_agent_lead: bool,

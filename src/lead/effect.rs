@@ -27,9 +27,9 @@ pub(crate) enum Effect {
     Acknowledge { ids: Vec<String> },
     /// Asks these members to shut down.
     AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
-    /// StopsRuns the run and closes its placement; with `agreed` the program may exit by itself
+    /// Stops the run and closes its placement; with `agreed` the program may exit by itself
     /// first. Reports `RunsStopped`.
-    StopRuns { name: MemberName, incarnation: Incarnation, agreed: bool },
+    StopRun { name: MemberName, incarnation: Incarnation, agreed: bool },
     /// Starts these members of a kind. Reports `Started`.
     Start { kind: usize, specs: Vec<LaunchSpec> },
     /// Removes runs that are proven over from the roster, releases their tasks and sends the
@@ -107,7 +107,7 @@ impl Effect {
             Effect::AskShutdown { names, .. } => {
                 format!("ask {} to shut down", listed(&mut names.iter()))
             }
-            Effect::StopRuns { name, .. } => format!("stop `{name}`"),
+            Effect::StopRun { name, .. } => format!("stop `{name}`"),
             Effect::Start { .. } => "start members".to_owned(),
             Effect::Remove(removed) => {
                 format!("remove {}", listed(&mut removed.iter().map(|run| &run.name)))

@@ -23,9 +23,9 @@ pub(crate) enum Stop {
     Leaving,
 }
 
-/// The result of `Effect::StopRuns`: the placement is proven closed, or the reason why not.
+/// The result of `Effect::StopRun`: the placement is proven closed, or the reason why not.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RunsStopped {
+pub(crate) struct StoppedRun {
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
     pub(crate) result: Result<(), String>,
@@ -89,8 +89,8 @@ pub(crate) enum Event {
     SignsOfLife(Vec<SignOfLife>),
     /// The launcher of this run has exited; the record was read after that.
     Exited(Box<MemberRecord>),
-    /// The results of `StopRuns` effects that were carried out as one batch.
-    RunsStopped(Vec<RunsStopped>),
+    /// The results of `StopRun` effects that were carried out as one batch.
+    RunsStopped(Vec<StoppedRun>),
     /// The result of `Start`: the members that could not be started, each with the reason.
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
     /// A person stops the team, gracefully or by force.

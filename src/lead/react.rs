@@ -83,7 +83,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Settings { before, now: new } => settings::handle_settings(state, &before, *new),
         Event::Answers(answers) => questions::handle_answers(state, &answers, &mut effects),
         Event::Exited(record) => members::handle_exit(state, &record, &mut effects),
-        Event::RunsStopped(ended) => members::handle_terminated(state, ended, now, &mut effects),
+        Event::RunsStopped(ended) => members::handle_stopped(state, ended, now, &mut effects),
         Event::Started { kind, names, failures } => {
             staff::handle_started(state, kind, &names, failures, now, &mut effects);
         }

@@ -1,7 +1,7 @@
 //! Inputs of the lead besides changes on disk: processes that exit, and results of background
 //! work.
 
-use super::event::RunsStopped;
+use super::event::StoppedRun;
 use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::placement::ProcessId;
@@ -11,7 +11,7 @@ use crate::sys::proc::{self, Process};
 #[derive(Debug, Clone)]
 pub(super) enum LeadInput {
     Exited { name: MemberName, incarnation: Incarnation },
-    RunsStopped(Vec<RunsStopped>),
+    RunsStopped(Vec<StoppedRun>),
     Activity { name: MemberName, incarnation: Incarnation, fingerprint: u64 },
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
 }

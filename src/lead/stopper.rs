@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::event::RunsStopped;
+use super::event::StoppedRun;
 use super::sources::LeadInput;
 use crate::event_loop::Inputs;
 use crate::model::id::{Incarnation, MemberName};
@@ -63,14 +63,14 @@ async fn end_in_batches(
     }
 }
 
-fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueStop>) -> Vec<RunsStopped> {
+fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueStop>) -> Vec<StoppedRun> {
     let endings: Vec<MemberStop> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = stop_all(ctx, team, &endings).into_iter();
     failpoint::hit("stop.ended");
     let answer = |DueStop { name, incarnation, ending }| {
         let result =
             ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
-        RunsStopped { name, incarnation, result }
+        StoppedRun { name, incarnation, result }
     };
     batch.into_iter().map(answer).collect()
 }

@@ -225,7 +225,8 @@ impl Board {
         self.available(who, role, plain)
     }
 
-    /// Returns the tasks without a command that any agent whose role fits may claim, in claim order.
+    /// Returns the tasks without a command that any agent whose role fits may claim, in claim
+    /// order.
     pub(crate) fn free_for_agents(&self) -> impl Iterator<Item = &Task> {
         let plain = self.pending().into_iter().filter(|t| t.extra.run.is_empty());
         plain.filter(|t| t.owner.is_none() && self.is_free(t))

@@ -89,9 +89,9 @@ impl HostChoice {
     }
 }
 
-/// Returns the host that a member gets: of those that satisfy the choice and have room, the one with
-/// the most free capacity, then with the fewest members, and the first one of equals. `members`
-/// counts the members on a host.
+/// Returns the host that a member gets: of those that satisfy the choice and have room, the one
+/// with the most free capacity, then with the fewest members, and the first one of equals.
+/// `members` counts the members on a host.
 pub(crate) fn choose_host<'h>(
     hosts: impl Iterator<Item = &'h HostConfig>,
     choice: &HostChoice,

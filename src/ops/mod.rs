@@ -1,12 +1,12 @@
 //! The operations on teams, and the only layer in which store, backends and profiles meet. Nothing
 //! here depends on the command line, the screen or the loops.
 //!
-//! From the ground up, the rooms are `authority` (who may do what), `hosts` (how others are reached),
-//! `members` (the roster, each member's state and place, and who leads), `mail`, `team`, `board`,
-//! `ending` (from a request to a closed pane), `decisions` (what members ask), `starting` (from a
-//! launch request to a proven member), `views` (read only), `serving` (this host for a lead on
-//! another one) and `doctor`. A room uses only those before it. `effects` has what only the loops
-//! carry out.
+//! From the ground up, the rooms are `authority` (who may do what), `hosts` (how others are
+//! reached), `members` (the roster, each member's state and place, and who leads), `mail`, `team`,
+//! `board`, `ending` (from a request to a closed pane), `decisions` (what members ask), `starting`
+//! (from a launch request to a proven member), `views` (read only), `serving` (this host for a lead
+//! on another one) and `doctor`. A room uses only those before it. `effects` has what only the
+//! loops carry out.
 
 pub(crate) mod authority;
 pub(crate) mod board;

@@ -90,7 +90,8 @@ pub(super) fn read_typed<T: DeserializeOwned>(
 /// Changes a document in phalanx's own format. Keys that a newer phalanx added survive.
 ///
 /// # Errors
-/// [`StoreError::NewerFormat`] if the document's `format` is above `known`; otherwise as [`change`].
+/// [`StoreError::NewerFormat`] if the document's `format` is above `known`; otherwise as
+/// [`change`].
 pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
     place: &DocumentPlace,
     known: u32,

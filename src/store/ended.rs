@@ -99,7 +99,8 @@ impl Store {
 
 impl TeamStore {
     /// Keeps the journal of this team and the mailbox of its lead, and removes older ones. The
-    /// directory of the team was moved to `moved` to be removed. A rename needs no space on the disk.
+    /// directory of the team was moved to `moved` to be removed. A rename needs no space on the
+    /// disk.
     pub(super) fn keep_journal(&self, moved: &Path) -> Result<(), StoreError> {
         let team_dir = self.layout.team_dir();
         let dir = TeamLayout::ended(&self.root).join(format!("{}@{}", self.name, now().0));

@@ -272,8 +272,8 @@ impl TeamStore {
         Ok(listing)
     }
 
-    /// Returns the directory in which each member works, by its name in lower case; empty if all work
-    /// in one.
+    /// Returns the directory in which each member works, by its name in lower case; empty if all
+    /// work in one.
     fn chats_of_members(&self) -> Result<BTreeMap<String, String>, StoreError> {
         let rules = self.settings()?.map(|settings| settings.workspace).unwrap_or_default();
         if rules.scope == WorkspaceMode::Shared {

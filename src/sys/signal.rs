@@ -179,8 +179,9 @@ impl SignalQueue {
             // Systems derived from BSD discard a signal that has no effect, even if it is blocked.
             let handler =
                 SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
-            // SAFETY: the handler calls no function and touches no memory. It also replaces an inherited SIG_IGN, with which
-            // the kernel would reap children without notifying this process.
+            // SAFETY: the handler calls no function and touches no memory. It also replaces an
+            // inherited SIG_IGN, with which the kernel would reap children without notifying this
+            // process.
             unsafe { sigaction(signal, &handler) }?;
         }
         let (arrived, writer) = pipe()?;

@@ -115,8 +115,8 @@ impl MemberIo<'_> {
                 return ops::members::presence::hello(self.team, name, incarnation);
             }
             OutboundOp::Send(message) => {
-                // Sent again if the reply was lost. The messages of a member's loop differ by a time
-                // or the id of a request.
+                // Sent again if the reply was lost. The messages of a member's loop differ by a
+                // time or the id of a request.
                 let post = ops::Post::report(self.team, name, *message).with_id_of_text();
                 post.send(self.team).map(drop)?
             }

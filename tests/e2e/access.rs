@@ -174,7 +174,8 @@ fn lists_of_a_start_hold_for_its_member() {
     stage.assert_clean();
 }
 
-/// What a member creates during a task comes from where the task came; events and the report say so.
+/// What a member creates during a task comes from where the task came; events and the report say
+/// so.
 #[test]
 fn origin_of_a_task_travels_with_what_follows_from_it() {
     let stage = team(&["max_members", "9"]);

@@ -372,8 +372,8 @@ fn state_of(pid: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// The spawner was killed before it recorded a process, and the launcher starts its program while the
-/// team is being deleted.
+/// The spawner was killed before it recorded a process, and the launcher starts its program while
+/// the team is being deleted.
 #[test]
 fn sd_14_launcher_that_starts_during_the_deletion_ends() {
     let mut stage = Stage::without_tmux();

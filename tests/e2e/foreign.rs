@@ -1,6 +1,6 @@
 //! Teams of another program beside those of phalanx: each session of Claude Code makes one. Their
-//! members are found in the process table, here those of a script with the name and the command line
-//! of Claude Code.
+//! members are found in the process table, here those of a script with the name and the command
+//! line of Claude Code.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

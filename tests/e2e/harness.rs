@@ -261,8 +261,8 @@ impl Stage {
         found
     }
 
-    /// Waits until no process of this stage is left. Panics with those that are, and what they belong
-    /// to.
+    /// Waits until no process of this stage is left. Panics with those that are, and what they
+    /// belong to.
     pub fn await_end(&self, what: &str) {
         let began = Instant::now();
         let mut left = self.processes();

@@ -1,5 +1,5 @@
-//! Ids and names as people write them: the beginning of an id, a member in place of its request, and
-//! verbs without the argument that they need.
+//! Ids and names as people write them: the beginning of an id, a member in place of its request,
+//! and verbs without the argument that they need.
 
 use serde_json::json;
 

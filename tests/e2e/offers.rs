@@ -1,5 +1,5 @@
-//! Free tasks and idle agents: the lead notifies one agent after the other (TK-13), and without a lead
-//! nothing lies there unseen.
+//! Free tasks and idle agents: the lead notifies one agent after the other (TK-13), and without a
+//! lead nothing lies there unseen.
 
 use std::process::Command;
 
@@ -31,7 +31,8 @@ fn told<'a>(stage: &Stage, names: &[&'a str], id: u64) -> &'a str {
     })
 }
 
-/// TK-13: each free task is offered to an agent that is idle, and after it has refused to the other.
+/// TK-13: each free task is offered to an agent that is idle, and after it has refused to the
+/// other.
 #[test]
 fn tk_13_idle_agents_are_notified_of_free_tasks_one_by_one() {
     let stage = Stage::without_tmux();

@@ -1,5 +1,5 @@
-//! Members on other hosts: a team in PostgreSQL, with members that real sshd and tmux of other hosts
-//! run.
+//! Members on other hosts: a team in PostgreSQL, with members that real sshd and tmux of other
+//! hosts run.
 
 use phalanx::testing::TestDatabase;
 use serde_json::Value;

@@ -73,7 +73,8 @@ fn two_waves_run_with_a_rejection_and_a_retry() {
     board(&mut lead, json!({"action": "approve", "task_id": "2"}));
     hear(&mut ada, &mut of_ada, "was approved by team-lead");
 
-    // The second wave: the test fails, is retried once the cause is mended, and frees the last task.
+    // The second wave: the test fails, is retried once the cause is mended, and frees the last
+    // task.
     let failure = hear(&mut lead, &mut of_lead, "exit code 3");
     assert!(failure.contains("not fixed") && failure.contains("tell the person"), "{failure}");
     fs::write(stage.at("work/fixed"), "").expect("fixed");

@@ -19,7 +19,7 @@ struct Bench {
     placed: std::cell::RefCell<Vec<Process>>,
 }
 
-/// StopsRuns all launchers, even if the test panics.
+/// Stops all launchers, even if the test panics.
 impl Drop for Bench {
     fn drop(&mut self) {
         for launcher in self.placed.borrow().iter() {

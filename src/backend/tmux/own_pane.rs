@@ -23,8 +23,8 @@ pub(crate) struct OwnPane {
 }
 
 impl OwnPane {
-    /// Parses `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`, as a server sets them for the command
-    /// of a pane.
+    /// Parses `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`, as a server sets them for the
+    /// command of a pane.
     pub(crate) fn parse(tmux: &OsStr, pane: &OsStr) -> Option<OwnPane> {
         // Split from the right, since the socket's path may contain commas.
         let mut parts = tmux.to_str()?.rsplitn(3, ',').skip(1);

@@ -96,7 +96,8 @@ pub(super) struct ServerSurvey {
     /// The team's windows in the session.
     pub(super) team_windows: Vec<TeamWindow>,
     /// `None` if the caller is not in the session and no member is beside the lead there, if the
-    /// lead's window is zoomed (a split would end the zoom, LY-05), or if there is too little space.
+    /// lead's window is zoomed (a split would end the zoom, LY-05), or if there is too little
+    /// space.
     pub(super) lead_column: Option<LeadColumn>,
     /// A client in control mode (`tmux -CC`), which arranges panes itself, is attached to the
     /// session (LY-11).

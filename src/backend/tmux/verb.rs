@@ -384,8 +384,8 @@ pub(super) fn show_message(client: &str, words: &str) -> Unit {
 }
 
 /// Runs `argv` in a popup over the panes of a client, until it exits or the popup is closed. tmux
-/// executes two or more words directly, without a shell. It format-expands `directory`, so that must
-/// be quoted by [`unexpanded`].
+/// executes two or more words directly, without a shell. It format-expands `directory`, so that
+/// must be quoted by [`unexpanded`].
 pub(super) fn popup(
     client: &str,
     target: &str,

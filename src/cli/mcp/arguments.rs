@@ -1,4 +1,5 @@
-//! JSON objects turned into the arguments of verbs, with errors that name the arguments of the tool.
+//! JSON objects turned into the arguments of verbs, with errors that name the arguments of the
+//! tool.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};

@@ -1,5 +1,5 @@
-//! `watch.toml`: the keys and colours of the dashboard that a person has changed, and their defaults
-//! in the same format.
+//! `watch.toml`: the keys and colours of the dashboard that a person has changed, and their
+//! defaults in the same format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -134,8 +134,8 @@ enum Start {
 enum Restart {
     /// The member stays ended.
     Never,
-    /// The member is restarted after 1, 2, 4 … seconds. Five failures in a row, each within a minute
-    /// of its start, end this until `resume` starts the member.
+    /// The member is restarted after 1, 2, 4 … seconds. Five failures in a row, each within a
+    /// minute of its start, end this until `resume` starts the member.
     OnFailure,
 }
 

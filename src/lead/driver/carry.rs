@@ -32,7 +32,7 @@ impl LeadDriver<'_> {
             Effect::Start { kind, specs } => {
                 starter::start(self.ctx, self.team, *kind, specs, self.queue.inputs());
             }
-            Effect::StopRuns { name, incarnation, agreed } => {
+            Effect::StopRun { name, incarnation, agreed } => {
                 self.stop(name, incarnation, *agreed)?
             }
             Effect::Remove(removals) => ops::ending::remove::remove(self.team, removals)?,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
 use crate::lead::effect::Effect;
-use crate::lead::event::RunsStopped;
+use crate::lead::event::StoppedRun;
 use crate::lead::state::{Phase, State, TrackedMember};
 use crate::model::id::MemberName;
 use crate::model::launch::ability;
@@ -178,9 +178,9 @@ pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mu
     begin(state, &record.name, false, ending(exited.cause, &exited.reason, request), effects);
 }
 
-pub(super) fn handle_terminated(
+pub(super) fn handle_stopped(
     state: &mut State,
-    ended: Vec<RunsStopped>,
+    ended: Vec<StoppedRun>,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
@@ -197,11 +197,11 @@ pub(super) fn handle_terminated(
 
 fn handle_end(
     state: &mut State,
-    ended: RunsStopped,
+    ended: StoppedRun,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) -> Option<MemberRemoval> {
-    let RunsStopped { name, incarnation, result } = ended;
+    let StoppedRun { name, incarnation, result } = ended;
     let view = state.members.get_mut(&name).filter(|v| v.incarnation == incarnation)?;
     let ending = view.ending.take()?;
     match result {

@@ -89,7 +89,7 @@ pub(super) fn begin(
 ) {
     let Some(view) = state.members.get_mut(name) else { return };
     view.ending = Some(ending);
-    effects.push(Effect::StopRuns {
+    effects.push(Effect::StopRun {
         name: name.clone(),
         incarnation: view.incarnation.clone(),
         agreed,
@@ -131,7 +131,7 @@ pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRe
     }
 }
 
-/// StopsRuns a member that consents, and records the report on its work.
+/// Stops a member that consents, and records the report on its work.
 pub(super) fn agree(
     state: &mut State,
     request: &ShutdownRequest,
@@ -174,7 +174,7 @@ pub(super) fn refuse(
     questions::wait_on(state, &request.member, effects);
 }
 
-/// StopsRuns members whose requests have passed their deadline, without consent (SD-01). `now` is
+/// Stops members whose requests have passed their deadline, without consent (SD-01). `now` is
 /// the time at which the mailbox was read: an answer that it held at the deadline counts, however
 /// late the lead runs (SD-15).
 pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {

@@ -1,7 +1,7 @@
 //! Tests of the step: given a state, an event has these effects.
 
 use super::*;
-use crate::lead::event::RunsStopped;
+use crate::lead::event::StoppedRun;
 use crate::model::envelope::Envelope;
 use crate::model::external_change::ExternalChange;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -108,7 +108,7 @@ fn leading(finish: Finish, members: &[MemberRecord]) -> State {
 
 fn stops(effects: &[Effect]) -> Vec<(String, bool)> {
     let ends = effects.iter().filter_map(|e| match e {
-        Effect::StopRuns { name, agreed, .. } => Some((name.to_string(), *agreed)),
+        Effect::StopRun { name, agreed, .. } => Some((name.to_string(), *agreed)),
         _ => None,
     });
     ends.collect()
@@ -127,7 +127,7 @@ fn warns(effects: &[Effect]) -> usize {
 }
 
 fn stopped(name: &str, n: u8, result: Result<(), String>) -> Event {
-    Event::RunsStopped(vec![RunsStopped { name: who(name), incarnation: run(n), result }])
+    Event::RunsStopped(vec![StoppedRun { name: who(name), incarnation: run(n), result }])
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn text_for_the_lead_stays_unread() {
 }
 
 #[test]
-fn sd_01_silent_member_is_terminated_at_the_deadline() {
+fn sd_01_silent_member_is_stopped_at_the_deadline() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(30_000)));
@@ -235,7 +235,7 @@ fn sd_01_silent_member_is_terminated_at_the_deadline() {
 }
 
 #[test]
-fn forced_requests_and_members_without_mail_are_terminated_unasked() {
+fn forced_requests_and_members_without_mail_are_stopped_unasked() {
     for (profile, force, outcome) in
         [("worker", true, ShutdownOutcome::Forced), ("shell", false, ShutdownOutcome::Closed)]
     {
@@ -396,7 +396,7 @@ fn earlier_rejection_does_not_exempt_a_member_from_a_stop() {
 }
 
 #[test]
-fn member_that_cannot_be_terminated_does_not_block_the_stop() {
+fn member_that_cannot_be_stopped_does_not_block_the_stop() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Stop { force: true }, NOW);
     react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);

@@ -192,8 +192,8 @@ pub(crate) struct SandboxPermissionRequest {
     pub(crate) host: String,
 }
 
-/// A request for a host as programs send it: the host by itself, or in a pattern (Claude Code 2.1.34
-/// to 2.1.331).
+/// A request for a host as programs send it: the host by itself, or in a pattern (Claude Code
+/// 2.1.34 to 2.1.331).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireSandboxRequest {

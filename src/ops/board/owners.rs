@@ -1,5 +1,6 @@
 //! Notifies the owner of a task that it was assigned (TK-01), and that it can start because nothing
-//! blocks it any longer (TK-04), and of each change by another member (TK-12). A member is not notified of its own actions.
+//! blocks it any longer (TK-04), and of each change by another member (TK-12). A member is not
+//! notified of its own actions.
 
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};

@@ -11,8 +11,8 @@ use crate::ops::board::owners::SUBJECT;
 use crate::ops::mail::send;
 use crate::store::TeamStore;
 
-/// Notifies the member of the task, unless it has been claimed. A lead that crashed may have notified
-/// this run, so the id of the message does not change until the task does.
+/// Notifies the member of the task, unless it has been claimed. A lead that crashed may have
+/// notified this run, so the id of the message does not change until the task does.
 ///
 /// # Errors
 /// A task or mailbox that cannot be read or written.

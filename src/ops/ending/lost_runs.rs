@@ -1,8 +1,5 @@
 //! Runs that no record names: their spawner was killed before it could record them.
 
-use std::path::Path;
-
-use crate::model::id::{Incarnation, TeamName};
 use crate::ops::Context;
 use crate::ops::ending::by_process::{self, EndedRun};
 use crate::ops::members::launchers::Launcher;
@@ -30,23 +27,11 @@ pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
     by_process::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
 }
 
-/// Returns true if no team knows the run of this launcher.
+/// Returns true if no team knows the run of this launcher. A team that cannot be read may know it.
 pub(in crate::ops) fn is_orphan(ctx: &Context, launcher: &Launcher) -> bool {
-    !is_known(ctx, &launcher.root, &launcher.team, &launcher.incarnation)
-}
-
-/// Returns true if a team of this name under `root` knows the run, whose processes are then not
-/// orphans.
-pub(in crate::ops) fn is_known(
-    ctx: &Context,
-    root: &Path,
-    name: &TeamName,
-    incarnation: &Incarnation,
-) -> bool {
-    let records = ctx.store.under(root).team(name).and_then(|team| team.member_records());
-    // A team that cannot be read may know it.
-    records.map_or_else(
-        |e| !matches!(e, StoreError::NoSuchTeam { .. }),
-        |records| records.iter().any(|record| record.is(incarnation)),
-    )
+    let team = ctx.store.under(&launcher.root).team(&launcher.team);
+    match team.and_then(|team| team.member_records()) {
+        Ok(records) => !records.iter().any(|record| record.is(&launcher.incarnation)),
+        Err(e) => matches!(e, StoreError::NoSuchTeam { .. }),
+    }
 }

@@ -9,7 +9,8 @@ use crate::store::TeamStore;
 
 /// Ended requests of each kind that stay.
 const ENDED_KEPT: usize = 256;
-/// Pruning starts above this number. The gap to [`ENDED_KEPT`] keeps it from running for each request.
+/// Pruning starts above this number. The gap to [`ENDED_KEPT`] keeps it from running for each
+/// request.
 const PRUNE_ABOVE: usize = 2 * ENDED_KEPT;
 
 /// Prunes the questions of members; `all` are all of the team.

@@ -55,9 +55,9 @@ pub(crate) fn program_file(ctx: &Context, from: Option<&Path>) -> Result<Program
     Ok(ProgramFile { path, bytes, format })
 }
 
-/// Installs a program on a host as `DIR/bin/phalanx`, and returns its path there. It is copied under
-/// another name, run once, and then renamed, so that a program that does not run there replaces
-/// nothing.
+/// Installs a program on a host as `DIR/bin/phalanx`, and returns its path there. It is copied
+/// under another name, run once, and then renamed, so that a program that does not run there
+/// replaces nothing.
 ///
 /// # Errors
 /// [`OpsError::Host`] if a step fails; [`OpsError::Failed`] if the program is for another

@@ -138,8 +138,8 @@ fn ended(
     }
 }
 
-/// Returns true for an ended run that ended without a request: it failed, disappeared, or ended with
-/// the machine. A run for one task is started again with its task.
+/// Returns true for an ended run that ended without a request: it failed, disappeared, or ended
+/// with the machine. A run for one task is started again with its task.
 fn has_failed(record: &MemberRecord) -> bool {
     let state = record.state;
     record.request.task.is_none()

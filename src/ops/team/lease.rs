@@ -31,7 +31,7 @@ pub(in crate::ops) fn take_with(
     Ok(lease)
 }
 
-/// Takes the lease without leading, so that nobody else leads meanwhile.
+/// Takes the lease without leading, so that no other process leads meanwhile.
 ///
 /// # Errors
 /// [`OpsError::LedByAnother`] if another phalanx holds the lease.

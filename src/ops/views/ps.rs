@@ -188,8 +188,8 @@ pub(in crate::ops) fn sockets<'r>(
     Ok(records.into_iter().filter_map(socket).chain(configured).collect())
 }
 
-/// Like [`status::status`], with the number of unread news of the lead. A mailbox can be large. What
-/// members ask is filed first, if no lead does that.
+/// Like [`status::status`], with the number of unread news of the lead. A mailbox can be large.
+/// What members ask is filed first, if no lead does that.
 pub(crate) fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
     decide::process_if_not_led(ctx, team)?;
     let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();

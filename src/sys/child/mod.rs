@@ -24,9 +24,9 @@ pub(crate) use wait::wait;
 /// for the child, as [`Supervisor::supervise`] does.
 ///
 /// # Errors
-/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the program,
-/// its interpreter or its directory is missing;
-/// [`ExecError::Io`] if it cannot be started for another reason.
+/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
+/// program, its interpreter or its directory is missing; [`ExecError::Io`] if it cannot be started
+/// for another reason.
 pub(crate) fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
     // Only if this process has the foreground: in the background of a shell, it must not take the
     // shell's terminal.

@@ -49,7 +49,8 @@ pub(crate) enum ExecError {
     /// No executable has this name.
     #[error("cannot find the program {}", program.display())]
     NotFound { program: OsString },
-    /// The executable exists, but its `#!` interpreter or dynamic loader, named in `needs`, does not.
+    /// The executable exists, but its `#!` interpreter or dynamic loader, named in `needs`, does
+    /// not.
     #[error("cannot start {}: {needs} does not exist", program.display())]
     NoInterpreter { program: OsString, needs: String },
     /// The requested working directory cannot be entered.

@@ -15,9 +15,8 @@ use super::{argv, start_fresh};
 /// standard input. Callers have handlers for SIGINT and SIGQUIT, which reach both processes.
 ///
 /// # Errors
-/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the program,
-/// its interpreter or its directory is missing;
-/// [`ExecError::Io`] if a system call fails.
+/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
+/// program, its interpreter or its directory is missing; [`ExecError::Io`] if a system call fails.
 pub(crate) fn run_in_foreground(cmd: &ExecCommand) -> Result<ExitStatus, ExecError> {
     let mut command = Command::new(&cmd.program);
     command.args(&cmd.args);

@@ -35,9 +35,9 @@ const REAPED_WITHIN: Duration = Duration::from_secs(2);
 /// the return, even if they hold the pipes open.
 ///
 /// # Errors
-/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the program,
-/// its interpreter or its directory is missing;
-/// [`ExecError::Deadline`] if it does not end in time, [`ExecError::Io`] if a system call fails.
+/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
+/// program, its interpreter or its directory is missing; [`ExecError::Deadline`] if it does not end
+/// in time, [`ExecError::Io`] if a system call fails.
 pub(crate) fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, ExecError> {
     let limit = Deadline::after(deadline);
     let mut child = start(cmd)?;

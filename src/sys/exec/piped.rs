@@ -19,9 +19,8 @@ pub(crate) type ChildPipes = (ChildStdin, ChildStdout, ChildStderr);
 /// Starts a command with its three streams as pipes; `stdin` of the command must be empty.
 ///
 /// # Errors
-/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the program,
-/// its interpreter or its directory is missing;
-/// [`ExecError::Io`] if a system call fails.
+/// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
+/// program, its interpreter or its directory is missing; [`ExecError::Io`] if a system call fails.
 pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecError> {
     let mut command = Command::new(&cmd.program);
     command.args(&cmd.args).process_group(0);

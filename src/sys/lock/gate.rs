@@ -35,9 +35,9 @@ impl Gate {
     /// good.
     ///
     /// Waiters that retry immediately can starve waiters in back-off. A waiter that has waited for
-    /// [`TURN_AFTER`] therefore locks a second file, and newcomers hold back while it is locked. This
-    /// only serves fairness: they hold back no longer than [`TURN`], in case the process that locks
-    /// it is stopped.
+    /// [`TURN_AFTER`] therefore locks a second file, and newcomers hold back while it is locked.
+    /// This only serves fairness: they hold back no longer than [`TURN`], in case the process that
+    /// locks it is stopped.
     ///
     /// # Errors
     /// [`LockError::Timeout`] if the lock is held up to the deadline; [`LockError::Io`] if a file

@@ -45,8 +45,8 @@ pub(crate) fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static
 pub(super) struct WaitReport(Option<Holder>);
 
 impl WaitReport {
-    /// Reports the wait if it has lasted for [`REPORT_AFTER`] and `find_holder` returns a holder that was
-    /// not reported yet.
+    /// Reports the wait if it has lasted for [`REPORT_AFTER`] and `find_holder` returns a holder
+    /// that was not reported yet.
     pub(super) fn update(
         &mut self,
         resource: &Path,

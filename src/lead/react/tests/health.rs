@@ -31,7 +31,7 @@ fn health(effects: &[Effect]) -> Vec<Option<Silence>> {
 
 /// CR-02, MSG-13: silence is reported once, at its time, and has no other effect.
 #[test]
-fn cr_02_msg_13_silent_member_is_reported_once_and_not_terminated() {
+fn cr_02_msg_13_silent_member_is_reported_once_and_not_stopped() {
     let mut state = assigned();
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(PATIENCE_MS)), "the driver wakes for it");
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS - 1)), []);

@@ -53,7 +53,7 @@ impl Recorded {
     fn step(&mut self, event: Event) {
         for effect in react(&mut self.state, event, self.now) {
             match effect {
-                Effect::StopRuns { incarnation, .. } => self.due.push(incarnation),
+                Effect::StopRun { incarnation, .. } => self.due.push(incarnation),
                 Effect::Remove(of) => {
                     self.removed.extend(of.into_iter().map(|one| (one.incarnation, one.reason)));
                 }
@@ -162,7 +162,7 @@ impl Recorded {
             "it was ended, and here it is not: {event:?}"
         );
         let MemberRecord { name, incarnation, .. } = record;
-        self.step(Event::RunsStopped(vec![RunsStopped { name, incarnation, result: Ok(()) }]));
+        self.step(Event::RunsStopped(vec![StoppedRun { name, incarnation, result: Ok(()) }]));
     }
 
     fn leave(&mut self, event: &Noted) {

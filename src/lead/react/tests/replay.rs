@@ -25,7 +25,7 @@ struct World {
     filed: Vec<Question>,
     board: Board,
     runs: u64,
-    /// Runs with an unfinished `StopRuns`.
+    /// Runs with an unfinished `StopRun`.
     due: Vec<Run>,
     /// Unfinished `Start` effects: the kind and its members.
     starting: Vec<(usize, Vec<MemberName>)>,
@@ -204,7 +204,7 @@ impl World {
             false => self.due.remove(usize::from(a) % self.due.len()),
         };
         let result = if b.is_multiple_of(8) { Err("foreign".to_owned()) } else { Ok(()) };
-        Event::RunsStopped(vec![RunsStopped { name, incarnation, result }])
+        Event::RunsStopped(vec![StoppedRun { name, incarnation, result }])
     }
 
     fn start(&mut self, a: u8, b: u8) -> Option<Event> {
@@ -254,7 +254,7 @@ impl World {
             Effect::AskShutdown { names, force, .. } => {
                 names.iter().for_each(|name| self.ask(name, force, 30_000));
             }
-            Effect::StopRuns { name, incarnation, .. } => {
+            Effect::StopRun { name, incarnation, .. } => {
                 let run = (name, incarnation);
                 assert!(!self.due.contains(&run), "{run:?} is ended twice at a time");
                 self.due.push(run);

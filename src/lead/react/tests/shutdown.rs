@@ -314,7 +314,7 @@ fn report_in_an_approval_is_recorded() {
 /// CR-05: the lead that recorded the consent died before stopping the run; the message is read
 /// and does not come again.
 #[test]
-fn next_lead_terminates_a_member_that_consented() {
+fn next_lead_stops_a_member_that_consented() {
     let agreed = ShutdownRequest { agreed_at: Some(NOW), ..request("ann", 2, false) };
     let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
     let effects = react(&mut state, Event::Requests(vec![agreed]), NOW);

@@ -371,7 +371,7 @@ fn report_does_not_wait_for_a_run_that_is_stuck() {
     for run in runs {
         react(&mut state, Event::Exited(Box::new(run.clone())), late);
         let (name, incarnation) = (run.name, run.incarnation);
-        let ended = RunsStopped { name, incarnation, result: Err("it stays".to_owned()) };
+        let ended = StoppedRun { name, incarnation, result: Err("it stays".to_owned()) };
         let effects = react(&mut state, Event::RunsStopped(vec![ended]), late);
         assert_eq!(reports(&effects), state.members.values().all(|view| view.stuck));
     }

@@ -242,9 +242,9 @@ fn note_update(
     }
 }
 
-/// Makes a task that has ended or is stale pending again. A member that an ended task was assigned to keeps it
-/// and is notified, if still there; otherwise any member may claim it. The former owner of a stale
-/// task is notified.
+/// Makes a task that has ended or is stale pending again. A member that an ended task was assigned
+/// to keeps it and is notified, if still there; otherwise any member may claim it. The former owner
+/// of a stale task is notified.
 pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     must_have_verb(team, "retry")?;
     let task = get(team, id)?;
