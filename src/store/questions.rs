@@ -1,12 +1,15 @@
 //! Questions of members (`phalanx/requests/asked.*.json`). Lock order: the question first, then the
 //! mailbox of its member.
 
+use std::slice;
+
 use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::team::TeamStore;
 use crate::database::DocumentKind;
 use crate::model::envelope::Envelope;
+use crate::model::event::Note;
 use crate::model::id::RequestId;
 use crate::model::question::Question;
 
@@ -51,29 +54,29 @@ impl TeamStore {
         })
     }
 
-    /// Appends the answer to a decided question to its member's mailbox, once. Returns true if this
-    /// call did it. Any process that finds an answer unsent may send it, also after a crash in
-    /// between.
+    /// Appends the answer to a decided question to its member's mailbox, and the event about it to
+    /// the journal, once. Any process that finds an answer unsent may send it, also after a crash
+    /// in between; whichever does, it is sent and recorded when this returns.
     pub(crate) fn send_reply(
         &self,
         id: &RequestId,
         envelope: &Envelope,
-    ) -> Result<bool, StoreError> {
+        note: &Note,
+    ) -> Result<(), StoreError> {
         // Lock order: the question before the mailbox, never the reverse.
         self.change_question(id, |question| {
             let mailbox = self.mailbox(&question.from);
             let Some(decision) = question.decision.as_mut().filter(|d| !d.sent) else {
-                return Ok(false);
+                return Ok(());
             };
             decision.sent = true;
             if mailbox.find(&envelope.msg_id)?.is_some() {
-                return Ok(false);
+                return Ok(());
             }
-            match mailbox.append(envelope) {
-                Ok(()) => Ok(true),
+            match mailbox.append_with_events(slice::from_ref(envelope), vec![note.clone()]) {
                 // The member has left the team and needs no answer.
-                Err(StoreError::NoSuchMember { .. }) => Ok(false),
-                Err(e) => Err(e),
+                Err(StoreError::NoSuchMember { .. }) => Ok(()),
+                sent => sent,
             }
         })
     }

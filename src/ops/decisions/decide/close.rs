@@ -72,11 +72,11 @@ pub(super) fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     let color = team.team()?.member(&lead).and_then(|m| m.color.clone());
     let envelope = Envelope::new(lead.as_str(), &message.to_text(), msg_id, now())
         .with(None, color.as_deref());
-    if team.send_reply(id, &envelope)? {
-        let note = Note::of(EventKind::MessageSent).because(&question.event).member(&question.from);
-        let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
-        team.record(note.with("kind", message.kind()))?;
-    }
+    // Two processes that send it record one event, because it has the id of the message.
+    let note = Note { id: Some(envelope.msg_id.clone()), ..Note::of(EventKind::MessageSent) };
+    let note = note.because(&question.event).member(&question.from);
+    let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
+    team.send_reply(id, &envelope, &note.with("kind", message.kind()))?;
     go_on(team, question)
 }
 
