@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Stage;
+use crate::harness::{Stage, wait_for};
 
 fn fact<'a>(found: &'a Value, what: &str) -> &'a Value {
     let facts = found["facts"].as_array().expect("facts");
@@ -41,13 +41,12 @@ fn tmux_explain_lists_facts_with_their_sources() {
         .tmux(&["kill-pane", "-t", made["tmux_pane_id"].as_str().expect("pane")])
         .expect("killed by hand");
     stage.phalanx(&["wait", "ada", "--until", "gone"]).expect(0);
-    let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
+    // The launcher records the end of its program before its own.
+    let found = wait_for("the launcher's end", || {
+        let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
+        fact(&found, "launcher")["value"].as_str()?.ends_with(": dead").then_some(found)
+    });
     assert_eq!(fact(&found, "verdict")["value"], json!("gone"), "{found}");
-    assert_eq!(
-        fact(&found, "launcher")["value"].as_str().map(|v| v.ends_with(": dead")),
-        Some(true),
-        "{found}"
-    );
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
@@ -60,9 +59,7 @@ fn explain_shows_the_last_delivery_and_works_after_the_end() {
     stage.phalanx(&["send", "ada", "hello"]).expect(0);
     let delivery =
         || stage.phalanx(&["--json", "explain", "ada"]).expect(0).json()["last_delivery"].clone();
-    crate::harness::wait_for("the message to be handed over", || {
-        (delivery()["handed_over"] == true).then_some(())
-    });
+    wait_for("the message to be handed over", || (delivery()["handed_over"] == true).then_some(()));
     assert_eq!((&delivery()["from"], &delivery()["to"]), (&json!("team-lead"), &json!("ada")));
     stage.phalanx(&["shutdown", "ada"]).expect(0);
     // Members that have left are explained too; that is when users ask.
