@@ -55,8 +55,9 @@ impl TeamStore {
     }
 
     /// Appends the answer to a decided question to its member's mailbox, and the event about it to
-    /// the journal, once. Any process that finds an answer unsent may send it, also after a crash
-    /// in between; whichever does, it is sent and recorded when this returns.
+    /// the journal, once. Any process that finds an answer unsent may send it. It has been sent and
+    /// recorded when this returns, unless a process was killed between the two: then a team of files
+    /// lacks the event.
     pub(crate) fn send_reply(
         &self,
         id: &RequestId,

@@ -225,13 +225,13 @@ fn sd_02_answer_that_the_user_read_first_still_counts() {
         lead.signal("STOP");
         stage.phalanx(&["shutdown", name, "--no-wait", "--deadline", "60"]).expect(0);
         stage.phalanx(&["send", "team-lead", "a text"]).expect(0);
-        // Those of this member: the lead may be stopped before it has marked the answer before.
+        // Only this member's answer: the lead may be stopped before it marks the previous one.
         let unread = || {
             let mail = stage.phalanx(&["--json", "inbox", "--all", "--peek"]).expect(0).json();
-            let of = |m: &&serde_json::Value| {
+            let is_awaited = |m: &&serde_json::Value| {
                 m["read"] == false && (m["from"] == name || m["text"] == "a text")
             };
-            let unread = mail.as_array().expect("messages").iter().filter(of);
+            let unread = mail.as_array().expect("messages").iter().filter(is_awaited);
             unread.map(serde_json::Value::to_string).collect::<String>()
         };
         wait_for("its answer", || unread().contains("shutdown_approved").then_some(()));

@@ -1,6 +1,8 @@
 //! Reminders and escalation, with seconds for minutes: about open requests to the user and about
 //! tasks to their owners, each sent once.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Background, Stage, wait_for};
@@ -42,6 +44,12 @@ pub fn down(stage: &Stage, lead: Background) -> String {
     said
 }
 
+/// Returns what the user's program was started with, from the file that it appends to.
+pub fn runs(told: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(told).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
 /// PM-03: announced once, reminded twice, escalated once, even if the lead is killed in between;
 /// the request stays open.
 #[test]
@@ -53,11 +61,7 @@ fn pm_03_reminders_and_escalation_are_sent_once_across_leads() {
     let question = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ada", "tool_name": "Bash",
         "input": {"command": "make"}, "permission_suggestions": []});
     stage.phalanx(&["--as", "ada", "send", "team-lead", &question.to_string()]).expect(0);
-    let runs = || {
-        let text = std::fs::read_to_string(&told).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<Value>>()
-    };
-    wait_for("the first reminder", || (runs().len() == 2).then_some(()));
+    wait_for("the first reminder", || (runs(&told).len() == 2).then_some(()));
     let lead = killed_and_led_again(&stage, lead);
     let last = wait_for("the escalation", || events(&stage, "escalated").pop());
     assert_eq!(
@@ -67,8 +71,11 @@ fn pm_03_reminders_and_escalation_are_sent_once_across_leads() {
     let nth: Vec<Value> =
         events(&stage, "reminded").iter().map(|e| e["detail"]["nth"].clone()).collect();
     assert_eq!((events(&stage, "request_announced").len(), nth), (1, vec![json!(1), json!(2)]));
-    wait_for("the user's program to have heard of all", || (runs().len() >= 4).then_some(()));
-    assert_eq!(runs().iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    wait_for("the user's program to have heard of all", || (runs(&told).len() >= 4).then_some(()));
+    assert_eq!(
+        runs(&told).iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(),
+        [0, 1, 2, 3]
+    );
     let mine = texts(&stage, "team-lead");
     assert!(mine.len() == 1 && mine[0].contains("phalanx answer perm-1 --approve"), "{mine:?}");
     stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);

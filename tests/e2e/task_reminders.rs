@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, wait_for};
-use crate::reminders::{down, events, killed_and_led_again, led, texts};
+use crate::reminders::{down, events, killed_and_led_again, led, runs, texts};
 
 /// A second, in minutes.
 const SECOND: &str = "0.0166";
@@ -31,12 +31,8 @@ fn reminders_of_a_task_are_sent_once_across_leads() {
     wait_for("the first reminder", || events(&stage, "reminded").pop());
     let page = stage.phalanx(&["task", "get", "1"]).expect(0).stdout;
     assert!(page.contains(" of 2 sent, every 0.9s, set by team-lead: MIT?"), "{page}");
-    let runs = || {
-        let text = std::fs::read_to_string(&told).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<Value>>()
-    };
-    // The program is started after the event; a lead that dies in between starts none.
-    wait_for("the user's program", || runs().pop());
+    // The lead starts the program after the event, and would not if it were killed in between.
+    wait_for("the user's program", || runs(&told).pop());
     let lead = killed_and_led_again(&stage, lead);
     let last = wait_for("the escalation", || events(&stage, "escalated").pop());
     assert_eq!(
@@ -55,7 +51,7 @@ fn reminders_of_a_task_are_sent_once_across_leads() {
         "{mine:?}"
     );
     assert!(mine[2].contains("still waits for a decision after 2 reminders"), "{mine:?}");
-    let heard = wait_for("the user's program", || Some(runs()).filter(|runs| runs.len() >= 3));
+    let heard = wait_for("the user's program", || Some(runs(&told)).filter(|runs| runs.len() >= 3));
     assert_eq!(heard.iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!((&heard[0]["task"], &heard[0]["text"]), (&json!("1"), &json!("MIT?")));
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();

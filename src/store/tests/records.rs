@@ -2,8 +2,10 @@
 
 use super::mail::wrapped;
 use super::*;
+use crate::model::event::{Event, Note};
 use crate::model::id::RequestId;
 use crate::model::placement::ProcessId;
+use crate::model::question::Question;
 use crate::model::record::{MemberRecord, StartRecord};
 use crate::model::request::ShutdownRequest;
 use crate::model::sample;
@@ -107,4 +109,38 @@ fn cr_05_process_of_an_earlier_boot_is_dead_if_pid_is_reused() {
             "the file keeps what was written: {kept}"
         );
     }
+}
+
+#[test]
+fn pm_14_whoever_sends_a_reply_it_is_recorded_once_before_the_call_returns() {
+    on_both_stores(|team| {
+        join(team, "ann");
+        for round in 0..20 {
+            let (asked, reply) = (format!("perm-{round}"), format!("reply-{round}"));
+            let question: Question = serde_json::from_value(json!({
+                "format": 1, "id": asked, "kind": "permission", "from": "ann", "msg_id": "m", "asked_at": 1,
+                "deadline_at": 2, "message": "{}", "event": "e",
+                "decision": {"outcome": "allowed", "by": "team-lead", "at": 1, "reply": reply},
+            }))
+            .expect("a question");
+            assert!(team.file_question(&question).expect("filed"));
+            let envelope = message("team-lead", "yes", &reply);
+            let is_ours = |event: &Event| event.id == reply;
+            let note = Note { id: Some(reply.clone()), ..Note::of(EventKind::MessageSent) };
+            thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        team.send_reply(&question.id, &envelope, &note).expect("sent");
+                        let events = team.events().expect("the journal");
+                        assert_eq!(
+                            events.iter().filter(|event| is_ours(event)).count(),
+                            1,
+                            "{round}"
+                        );
+                    });
+                }
+            });
+        }
+        assert_eq!(team.mailbox(&who("ann")).unread().expect("mail").len(), 20);
+    });
 }
