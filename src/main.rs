@@ -1,7 +1,7 @@
-//! The `phalanx` program; all code is in the library.
+//! The `phalanx` program; its code is in the crates beside this file.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    phalanx::run()
+    cli::run()
 }

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use phalanx::testing::TestTeam;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testing::TestTeam;
 
 const POINTS: [&str; 14] = [
     "lock.made",

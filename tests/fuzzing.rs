@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mutate::Mutator;
-use phalanx::testing::{self, TestTeam};
+use testing::{self, TestTeam};
 
 const LONGEST: usize = 1 << 20;
 const SLOW: Duration = Duration::from_secs(1);

@@ -16,12 +16,12 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
-use phalanx::testing::TestTeam;
 use process::{
     Peer, age, below, helper, helper_args, helper_command, lock_of, print_line, wait_for,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testing::TestTeam;
 
 struct Stage {
     _dir: TempDir,

@@ -11,8 +11,8 @@ mod round_trip;
 
 use std::path::PathBuf;
 
-use phalanx::testing::TestTeam;
 use proptest::test_runner::Config;
+use testing::TestTeam;
 
 /// A team of ann, bob and cid in its own root.
 struct Place {

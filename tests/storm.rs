@@ -19,10 +19,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use death::Ghost;
-use phalanx::testing::TestTeam;
 use process::{Peer, below, helper, helper_args, lock_of, print_line, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
+use testing::TestTeam;
 
 fn is_long() -> bool {
     std::env::var_os("PHALANX_LONG").is_some()

@@ -1,33 +1,33 @@
 //! Chooses a team's backend from the setting and from what works here (SP-07), and the next one
 //! when a spawn fails. Pure functions; the caller does the probing.
 
-use crate::model::placement::BackendKind;
-use crate::model::settings::BackendChoice;
+use model::placement::BackendKind;
+use model::settings::BackendChoice;
 
 /// The properties of the caller's environment on which the choice depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// The caller runs in a pane of tmux.
-    pub(crate) inside_tmux: bool,
+    pub inside_tmux: bool,
     /// tmux works; otherwise the reason why it does not.
-    pub(crate) tmux: Result<(), String>,
+    pub tmux: Result<(), String>,
     /// The caller's terminal is a live iTerm2 session; otherwise the reason why it is not.
-    pub(crate) iterm2: Result<(), String>,
+    pub iterm2: Result<(), String>,
 }
 
 /// The chosen backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub(crate) backend: BackendKind,
+pub struct Chosen {
+    pub backend: BackendKind,
     /// The reason for the choice, as a phrase for the user.
-    pub(crate) why: String,
+    pub why: String,
     /// The user did not request this backend, so a fallback may replace it.
-    pub(crate) auto: bool,
+    pub auto: bool,
 }
 
 /// A step of the fallback cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tier {
+pub enum Tier {
     Place(BackendKind),
     /// No placement: the program answers its prompt once, without a terminal, and exits.
     Once,
@@ -35,7 +35,7 @@ pub(crate) enum Tier {
 
 impl Tier {
     /// The name of the tier in messages and in the journal.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Tier::Place(backend) => backend.as_str(),
             Tier::Once => "one-shot",
@@ -44,7 +44,7 @@ impl Tier {
 
     /// Returns the tier to try after this one failed: tmux, then iTerm2 if this terminal is one of
     /// its sessions, then our own PTYs, then one run without a terminal. No tier is tried twice.
-    pub(crate) fn next(self, in_iterm2: impl FnOnce() -> bool) -> Option<Tier> {
+    pub fn next(self, in_iterm2: impl FnOnce() -> bool) -> Option<Tier> {
         match self {
             Tier::Place(BackendKind::Tmux) if in_iterm2() => Some(Tier::Place(BackendKind::Iterm2)),
             Tier::Place(BackendKind::Tmux | BackendKind::Iterm2) => {
@@ -62,7 +62,7 @@ impl Tier {
 ///
 /// # Errors
 /// Returns the reason why the requested backend does not work here; `auto` always succeeds.
-pub(crate) fn choose(requested: BackendChoice, facts: &Facts) -> Result<Chosen, String> {
+pub fn choose(requested: BackendChoice, facts: &Facts) -> Result<Chosen, String> {
     let auto = requested == BackendChoice::Auto;
     let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
     match requested {
@@ -88,21 +88,21 @@ pub(crate) fn choose(requested: BackendChoice, facts: &Facts) -> Result<Chosen, 
 /// decide only whether to query iTerm2, which costs a process and may make macOS show a permission
 /// dialog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Signs<'a> {
+pub struct Signs<'a> {
     /// `$SSH_CONNECTION` or `$SSH_TTY` is set.
-    pub(crate) ssh: bool,
+    pub ssh: bool,
     /// `$TMUX` is set.
-    pub(crate) tmux: bool,
-    pub(crate) term_program: Option<&'a str>,
-    pub(crate) iterm_session_id: Option<&'a str>,
-    pub(crate) lc_terminal: Option<&'a str>,
+    pub tmux: bool,
+    pub term_program: Option<&'a str>,
+    pub iterm_session_id: Option<&'a str>,
+    pub lc_terminal: Option<&'a str>,
 }
 
 /// Decides whether to query iTerm2 for this terminal.
 ///
 /// # Errors
 /// Returns the reason why this terminal cannot be an iTerm2 session.
-pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
+pub fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
     match signs {
         // ssh forwards `LC_TERMINAL`; the iTerm2 that set it runs on another machine.
         Signs { ssh: true, .. } => Err("this is an SSH session".to_owned()),

@@ -1,10 +1,10 @@
 //! The error of all backends. It quotes the messages of the programs behind them.
 
-use crate::model::id::MemberName;
-use crate::model::placement::{BackendKind, Verdict};
+use model::id::MemberName;
+use model::placement::{BackendKind, Verdict};
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BackendError {
+pub enum BackendError {
     /// The program behind the backend is missing or does not work.
     #[error("{program} does not work here: {problem}")]
     Unavailable { program: &'static str, problem: String },
@@ -27,7 +27,7 @@ pub(crate) enum BackendError {
     },
     /// A command could not be run, or timed out.
     #[error(transparent)]
-    Exec(#[from] crate::sys::exec::ExecError),
+    Exec(#[from] sys::exec::ExecError),
     /// The launcher exited before it could be identified.
     #[error("the launcher of {member} exited at once")]
     LauncherGone { member: MemberName },
@@ -50,12 +50,12 @@ pub(crate) enum BackendError {
     OnHost { is_refusal: bool, text: String, hint: Option<String> },
     /// A file of the placement could not be read.
     #[error(transparent)]
-    File(#[from] crate::sys::fs::FsError),
+    File(#[from] sys::fs::FsError),
 }
 
 impl BackendError {
     /// An instruction for the user, if there is one.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
             BackendError::OnHost { hint, .. } => hint.clone(),

@@ -6,11 +6,11 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 use super::BackendError;
-use crate::model::placement::Verdict;
-use crate::sys::output_watch::OutputWatch;
+use model::placement::Verdict;
+use sys::output_watch::OutputWatch;
 
 /// Number of lines that are polled.
-pub(crate) const LINES: usize = 50;
+pub const LINES: usize = 50;
 /// Interval of polling.
 const POLL: Duration = Duration::from_secs(2);
 /// Number of consecutive failures after which the screen is no longer followed.
@@ -20,17 +20,17 @@ const LEAST_COLS: u16 = 2;
 
 /// A screen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ScreenImage {
-    pub(crate) rows: u16,
-    pub(crate) cols: u16,
+pub struct ScreenImage {
+    pub rows: u16,
+    pub cols: u16,
     /// Draws the screen on an empty terminal of this size. Text of other programs: for a terminal
     /// emulator, not for a person's terminal.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl ScreenImage {
     /// Draws plain text on a terminal on which it fits.
-    pub(crate) fn of_text(text: &str) -> ScreenImage {
+    pub fn of_text(text: &str) -> ScreenImage {
         let lines: Vec<&str> = text.lines().collect();
         let cols = lines.iter().map(|line| line.width()).max().unwrap_or_default();
         ScreenImage {
@@ -88,7 +88,7 @@ impl FailureCount {
 ///
 /// # Errors
 /// The error of `read` if the placement is not ours, or after several failures in a row.
-pub(crate) fn poll(
+pub fn poll(
     watch: &OutputWatch,
     mut read: impl FnMut() -> Result<String, BackendError>,
     on_screen: &mut dyn FnMut(ScreenImage),

@@ -20,14 +20,14 @@
 //! and a launcher is signalled through a pidfd.
 
 use super::error::BackendError;
-use crate::model::placement::{Placement, ProcessId, Verdict};
-use crate::sys::proc::{self, Liveness, Process};
+use model::placement::{Placement, ProcessId, Verdict};
+use sys::proc::{self, Liveness, Process};
 
 /// A recorded placement and the token that proves it ours.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Mark<'a> {
-    pub(crate) placement: &'a Placement,
-    pub(crate) token: &'a str,
+pub struct Mark<'a> {
+    pub placement: &'a Placement,
+    pub token: &'a str,
 }
 
 /// The reason of an unknown verdict if a backend returns too few answers.
@@ -117,7 +117,7 @@ pub(super) fn process_state(process: ProcessId) -> ProcessState {
 
 /// The result of closing a placement.
 #[derive(Debug)]
-pub(crate) enum CloseOutcome {
+pub enum CloseOutcome {
     /// It was ours, and it is closed now.
     Closed,
     /// It did not exist.
@@ -134,7 +134,7 @@ pub(crate) enum CloseOutcome {
 impl CloseOutcome {
     /// The outcome for a placement that was not closed because of its verdict. *Owned* does not
     /// keep a placement from being closed, so it counts as unknown.
-    pub(crate) fn refused(verdict: Verdict) -> CloseOutcome {
+    pub fn refused(verdict: Verdict) -> CloseOutcome {
         match verdict {
             Verdict::Gone => CloseOutcome::Gone,
             Verdict::Foreign { difference } => CloseOutcome::Foreign { difference },
@@ -144,7 +144,7 @@ impl CloseOutcome {
     }
 
     /// The outcome for a placement that was not closed because the caller did not permit it.
-    pub(crate) fn not_permitted(verdict: Verdict) -> CloseOutcome {
+    pub fn not_permitted(verdict: Verdict) -> CloseOutcome {
         match verdict {
             Verdict::Owned => CloseOutcome::Unknown { reason: NOT_PERMITTED.to_owned() },
             other => CloseOutcome::refused(other),
@@ -155,7 +155,7 @@ impl CloseOutcome {
     ///
     /// # Errors
     /// [`BackendError::NotOurs`] for a placement that was not touched, or the error of the close.
-    pub(crate) fn into_verdict(self, placement: &Placement) -> Result<Verdict, BackendError> {
+    pub fn into_verdict(self, placement: &Placement) -> Result<Verdict, BackendError> {
         let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         match self {
             CloseOutcome::Closed => Ok(Verdict::Owned),
@@ -179,7 +179,7 @@ impl<'a> Proven<'a> {
 
 /// Receives the verdicts before anything is closed, for example to journal them. Nothing is closed
 /// if it returns false.
-pub(crate) type BeforeClose<'a> = dyn FnMut(&[Verdict]) -> bool + 'a;
+pub type BeforeClose<'a> = dyn FnMut(&[Verdict]) -> bool + 'a;
 
 /// Passes the placements with the verdict *owned* to `close`, which returns one outcome for each.
 /// Returns one outcome per mark, in order.
@@ -207,7 +207,7 @@ pub(super) fn close_proven<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::placement::PtyHold;
+    use model::placement::PtyHold;
 
     #[test]
     fn sd_05_first_part_that_is_not_as_recorded_decides() {

@@ -9,12 +9,11 @@ use super::interrupt;
 use super::lead_report;
 use super::lead_session::{LeadResult, LeadSession, OnExit};
 use super::setup::Setup;
-use crate::ops::authority::Action;
-use crate::ops::starting::agent_lead::AgentLead;
-use crate::ops::{self, Kind, Lease, TeamStore};
-use crate::sys::signal::Signals;
-use crate::sys::tty;
-use crate::teammate;
+use ops::authority::Action;
+use ops::starting::agent_lead::AgentLead;
+use ops::{self, Kind, Lease, TeamStore};
+use sys::signal::Signals;
+use sys::tty;
 
 pub(super) fn run_agent_lead(
     setup: &Setup,

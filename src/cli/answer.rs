@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 use super::args::{mode, object, request_id, word};
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::Setup;
-use crate::model::id::RequestId;
-use crate::model::mode::Mode;
-use crate::model::protocol::ShutdownStatus;
-use crate::model::question::Typed;
-use crate::model::request::WorkLeft;
-use crate::model::text;
-use crate::ops::authority::Action;
-use crate::ops::decisions::answer::ShutdownAnswer;
-use crate::ops::decisions::decide::Answered;
-use crate::ops::{self, Kind};
+use model::id::RequestId;
+use model::mode::Mode;
+use model::protocol::ShutdownStatus;
+use model::question::Typed;
+use model::request::WorkLeft;
+use model::text;
+use ops::authority::Action;
+use ops::decisions::answer::ShutdownAnswer;
+use ops::decisions::decide::Answered;
+use ops::{self, Kind};
 
 /// Answer a request: a plan, a permission, a question, a shutdown.
 #[derive(Debug, Args, Deserialize, JsonSchema)]

@@ -13,9 +13,9 @@ use strum::{IntoEnumIterator, VariantNames};
 
 use super::fail::Failure;
 use super::out::Color;
-use crate::model::id::{HostName, RequestId};
-use crate::model::mode::Mode;
-use crate::model::settings::BackendChoice;
+use model::id::{HostName, RequestId};
+use model::mode::Mode;
+use model::settings::BackendChoice;
 
 /// Options of every verb.
 #[derive(Debug, Clone, Default, Args)]

@@ -11,8 +11,8 @@ use super::args::object;
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::text_from;
 use super::setup::Setup;
-use crate::ops::authority::Action;
-use crate::ops::decisions::ask::{FiledRequest, ToolUse, ask_permission, submit_plan};
+use ops::authority::Action;
+use ops::decisions::ask::{FiledRequest, ToolUse, ask_permission, submit_plan};
 
 /// The subcommands about the caller's plan.
 #[derive(Debug, Subcommand)]

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::fail::{Exit, Failure, VerbResult};
 use super::relay;
 use super::setup::Setup;
-use crate::model::id::{HostName, MemberName};
-use crate::model::text;
-use crate::ops::authority::Action;
-use crate::ops::views::attach::AttachTarget;
-use crate::ops::{self, Kind};
-use crate::sys::env;
-use crate::sys::exec::{ExecCommand, become_program, run_in_foreground};
+use model::id::{HostName, MemberName};
+use model::text;
+use ops::authority::Action;
+use ops::views::attach::AttachTarget;
+use ops::{self, Kind};
+use sys::env;
+use sys::exec::{ExecCommand, become_program, run_in_foreground};
 
 /// Attach this terminal to a member, or to the team's tmux window.
 ///

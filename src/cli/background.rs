@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::fail::Failure;
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops::{self, Kind, TeamStore};
-use crate::sys::clock::Deadline;
-use crate::sys::exec::spawn_detached;
-use crate::sys::fs;
-use crate::sys::proc::Process;
+use model::text;
+use ops::{self, Kind, TeamStore};
+use sys::clock::Deadline;
+use sys::exec::spawn_detached;
+use sys::fs;
+use sys::proc::Process;
 
 /// Time limit for a background lead to acquire the lease.
 const TAKEOVER_LIMIT: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const LOG_TAIL: u64 = 4096;
 /// Starts a lead in the background, waits until it holds the lease, and returns its process id.
 ///
 /// # Errors
-/// Returns [`LedByAnother`](crate::ops::OpsError::LedByAnother) if another process acquired the
+/// Returns [`LedByAnother`](ops::OpsError::LedByAnother) if another process acquired the
 /// lease first, a failure with the log's last lines if the lead exits, and a timeout after
 /// [`TAKEOVER_LIMIT`].
 pub(super) fn start_background_lead(

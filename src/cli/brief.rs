@@ -5,8 +5,7 @@ use serde_json::json;
 
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
-use crate::ops;
-use crate::ops::authority::Action;
+use ops::authority::Action;
 
 /// Print the description of the team for the prompt of an agent.
 #[derive(Debug, Args)]

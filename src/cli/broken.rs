@@ -3,8 +3,8 @@
 
 use super::fail::Failure;
 use super::setup::Setup;
-use crate::ops::ending::by_process::EndedRun;
-use crate::ops::{self, OpsError, TeamStore};
+use ops::ending::by_process::EndedRun;
+use ops::{self, OpsError, TeamStore};
 
 /// Restores a missing team file, if the rest of the named team exists.
 pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), Failure> {

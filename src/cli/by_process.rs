@@ -9,11 +9,10 @@ use super::broken;
 use super::deletion::delete_team;
 use super::fail::{ErrorMessage, Exit, Failure, VerbResult};
 use super::setup::Setup;
-use crate::model::id::{MemberName, TeamName};
-use crate::ops::ending::by_process::{self, EndedRun};
-use crate::ops::ending::shutdown::ShutdownResult;
-use crate::ops::{self, Kind, OpsError, TeamStore};
-use crate::ui;
+use model::id::{MemberName, TeamName};
+use ops::ending::by_process::{self, EndedRun};
+use ops::ending::shutdown::ShutdownResult;
+use ops::{self, Kind, OpsError, TeamStore};
 
 /// Time within which a shared store must answer a forced command. Other commands wait for it much
 /// longer.

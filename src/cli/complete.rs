@@ -19,16 +19,16 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::out::{Color, Out};
 use super::setup::Setup;
 use super::verbs::definition;
-use crate::config::manifest::TEAM_KEYS;
-use crate::model::board::Board;
-use crate::model::handoff::HandoffType;
-use crate::model::id::LEAD;
-use crate::model::role::PLAIN;
-use crate::model::settings::BackendChoice;
-use crate::model::text;
-use crate::ops::{self, TeamStore};
-use crate::sys::env;
-use crate::ui::dashboard::{CompletionRequest, PaletteCandidate};
+use config::manifest::TEAM_KEYS;
+use model::board::Board;
+use model::handoff::HandoffType;
+use model::id::LEAD;
+use model::role::PLAIN;
+use model::settings::BackendChoice;
+use model::text;
+use ops::{self, TeamStore};
+use sys::env;
+use ui::dashboard::{CompletionRequest, PaletteCandidate};
 
 /// The variable that marks a call by a shell.
 const VARIABLE: &str = "PHALANX_COMPLETE";
@@ -272,7 +272,7 @@ fn teams(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 
 fn members(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let roster = team.team().ok()?;
-    let described = |member: &crate::model::team::Member| {
+    let described = |member: &model::team::Member| {
         candidate(member.name.as_str(), member.agent_type.as_deref().unwrap_or_default())
     };
     Some(roster.members.iter().filter_map(described).collect())

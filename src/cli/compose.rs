@@ -6,12 +6,12 @@ use toml_edit::{Array, Value};
 
 use super::fail::Failure;
 use super::setup::Setup;
-use crate::config::manifest::{ManifestTemplate, TemplateValues};
-use crate::model::id::allowed_name;
-use crate::model::project::Project;
-use crate::ops::Kind;
-use crate::ops::starting::agents::{self, AgentProgram};
-use crate::ops::team::project;
+use config::manifest::{ManifestTemplate, TemplateValues};
+use model::id::allowed_name;
+use model::project::Project;
+use ops::Kind;
+use ops::starting::agents::{self, AgentProgram};
+use ops::team::project;
 
 /// The team name to use if the directory's name is not valid.
 const FALLBACK: &str = "my-team";
@@ -168,8 +168,8 @@ after = ["files", "space"]
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::manifest::Manifest;
-    use crate::model::project::{CheckKind, ProjectCheck};
+    use config::manifest::Manifest;
+    use model::project::{CheckKind, ProjectCheck};
 
     fn project(checks: &[(CheckKind, &[&'static str])]) -> Project {
         let check = |(kind, run): &(CheckKind, &[&'static str])| ProjectCheck {

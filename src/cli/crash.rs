@@ -5,9 +5,9 @@ use std::panic::{self, PanicHookInfo};
 use std::sync::{Mutex, PoisonError};
 
 use super::fail::{ErrorMessage, exhausted};
-use crate::model::text;
-use crate::ops::Kind;
-use crate::sys::contain;
+use model::text;
+use ops::Kind;
+use sys::contain;
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 static RESTORE: Mutex<Option<fn()>> = Mutex::new(None);

@@ -1,8 +1,8 @@
 //! Deletes a team and reports the worktrees that stay.
 
-use crate::model::text;
-use crate::ops::team::worktree::Removal;
-use crate::ops::{self, Context, OpsError, TeamStore};
+use model::text;
+use ops::team::worktree::Removal;
+use ops::{self, Context, OpsError, TeamStore};
 
 /// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
 /// deleted.

@@ -6,11 +6,10 @@ use clap::Args;
 use super::fail::{Exit, VerbResult};
 use super::out::Out;
 use super::setup::Setup;
-use crate::ops::authority::Action;
-use crate::ops::doctor::{CheckReport, CheckVerdict, Finding};
-use crate::ops::{self, Caller, Kind};
-use crate::sys::env;
-use crate::ui;
+use ops::authority::Action;
+use ops::doctor::{CheckReport, CheckVerdict, Finding};
+use ops::{self, Caller, Kind};
+use sys::env;
 
 /// Find problems with tmux, directories and dead processes.
 #[derive(Debug, Args)]

@@ -2,8 +2,8 @@
 
 use super::fail::Failure;
 use super::setup::{Setup, since};
-use crate::model::id::MemberName;
-use crate::ops::{self, EndedTeam, Kind};
+use model::id::MemberName;
+use ops::{self, EndedTeam, Kind};
 
 /// Returns the ended team that the options name, with the members that the arguments name. `verb`
 /// is the caller's.

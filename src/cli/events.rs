@@ -12,12 +12,11 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
-use crate::model::event::{Event, EventKind};
-use crate::model::id::MemberName;
-use crate::ops::authority::Action;
-use crate::ops::{self, OpsError};
-use crate::sys::env;
-use crate::ui;
+use model::event::{Event, EventKind};
+use model::id::MemberName;
+use ops::authority::Action;
+use ops::{self, OpsError};
+use sys::env;
 
 /// Show the events of a team.
 #[derive(Debug, Default, Args, Deserialize, JsonSchema)]

@@ -3,8 +3,7 @@
 use super::args::MemberArg;
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
-use crate::ops::authority::Action;
-use crate::{ops, ui};
+use ops::authority::Action;
 
 pub(super) fn explain(setup: &Setup, args: &MemberArg) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::Look)?;

@@ -6,56 +6,13 @@ use std::io;
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use crate::model::causes::causes;
-use crate::model::id::IdError;
-use crate::model::text;
-use crate::ops::{Kind, OpsError};
-use crate::store::StoreError;
-use crate::sys::exec::ExecError;
-use crate::sys::fs::FsError;
-
-impl Kind {
-    /// Returns the `error.kind` in JSON output.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Kind::Failed => "failed",
-            Kind::Usage => "usage",
-            Kind::NotFound => "not_found",
-            Kind::Refused => "refused",
-            Kind::Deadline => "deadline",
-            Kind::Backend => "backend",
-            Kind::Internal => "internal",
-            Kind::Interrupted => "interrupted",
-        }
-    }
-
-    pub(super) fn exit_code(self) -> u8 {
-        match self {
-            Kind::Failed => 1,
-            Kind::Usage => 2,
-            Kind::NotFound => 3,
-            Kind::Refused => 4,
-            Kind::Deadline => 5,
-            Kind::Backend => 6,
-            Kind::Internal => 70,
-            Kind::Interrupted => 130,
-        }
-    }
-
-    /// Returns the meaning of the exit code, for `--help`, the manual page and docs/cli.
-    fn meaning(self) -> &'static str {
-        match self {
-            Kind::Failed => "failure: a task failed, a program did not start",
-            Kind::Usage => "the command line or the manifest is invalid",
-            Kind::NotFound => "no such team, member, task or request; no team at all",
-            Kind::Refused => "not permitted, or not possible in this state",
-            Kind::Deadline => "timed out",
-            Kind::Backend => "no backend to run members, or no directory for teams",
-            Kind::Internal => "a bug in phalanx",
-            Kind::Interrupted => "interrupted by a person",
-        }
-    }
-}
+use model::causes::causes;
+use model::id::IdError;
+use model::text;
+use ops::{Kind, OpsError};
+use store::StoreError;
+use sys::exec::ExecError;
+use sys::fs::FsError;
 
 /// Returns each exit code with the `error.kind` in JSON output, if it has one, and its meaning.
 pub(super) fn exits() -> impl Iterator<Item = (u8, Option<&'static str>, &'static str)> {
@@ -243,8 +200,8 @@ pub(super) fn plain_words(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::board::Refusal;
-    use crate::model::id::{MemberName, TaskId, TeamName};
+    use model::board::Refusal;
+    use model::id::{MemberName, TaskId, TeamName};
 
     #[test]
     fn every_kind_has_its_exit_code_and_word() {
@@ -286,7 +243,7 @@ mod tests {
             ),
             (
                 OpsError::BackendUnavailable {
-                    backend: crate::model::settings::BackendChoice::Tmux,
+                    backend: model::settings::BackendChoice::Tmux,
                     problem: "no".to_owned(),
                 },
                 6,

@@ -3,10 +3,9 @@
 use super::args::MemberArg;
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops;
-use crate::ops::authority::Action;
-use crate::ops::views::focus::{FocusedPane, Visibility};
+use model::text;
+use ops::authority::Action;
+use ops::views::focus::{FocusedPane, Visibility};
 
 pub(super) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;

@@ -82,7 +82,7 @@ fn section<'r>(title: &str, verbs: impl Iterator<Item = &'r Command>) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::verbs::{definition, shown};
+    use crate::verbs::{definition, shown};
 
     /// Checks that these are the verbs that are not hidden, each once.
     fn assert_each_verb_once(root: &Command, mut listed: Vec<&str>) {

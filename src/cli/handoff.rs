@@ -13,13 +13,11 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::read::text_from;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
-use crate::model::handoff::{HandoffField, HandoffType};
-use crate::model::id::TeamName;
-use crate::model::name::nearest;
-use crate::model::wire::Object;
-use crate::ops;
-use crate::ops::authority::Action;
-use crate::ui;
+use model::handoff::{HandoffField, HandoffType};
+use model::id::TeamName;
+use model::name::nearest;
+use model::wire::Object;
+use ops::authority::Action;
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]

@@ -8,10 +8,9 @@ use super::out::Out;
 use super::setup::Setup;
 use super::watch::args::WatchArgs;
 use super::watch::{can_draw, watch};
-use crate::ops::authority::Action;
-use crate::ops::team::{Overview, TeamGlance};
-use crate::sys::{env, fs};
-use crate::{ops, ui};
+use ops::authority::Action;
+use ops::team::{Overview, TeamGlance};
+use sys::{env, fs};
 
 /// The default manifest, written by `init`.
 pub(super) const MANIFEST: &str = "team.toml";
@@ -94,8 +93,8 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TeamName;
-    use crate::ops::members::lead::{LeadSeen, Life};
+    use model::id::TeamName;
+    use ops::members::lead::{LeadSeen, Life};
 
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
         let lead =

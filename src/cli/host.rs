@@ -10,13 +10,12 @@ use super::args::host_name;
 use super::fail::{Exit, Failure, VerbResult};
 use super::read;
 use super::setup::Setup;
-use crate::model::id::HostName;
-use crate::ops::authority::{Action, enter_without_team};
-use crate::ops::hosts::{self, ConfiguredHost, HostReport};
-use crate::ops::{self, Kind, TeamStore};
-use crate::sys::env;
-use crate::sys::parallel::parallel_map;
-use crate::ui;
+use model::id::HostName;
+use ops::authority::{Action, enter_without_team};
+use ops::hosts::{self, ConfiguredHost, HostReport};
+use ops::{self, Kind, TeamStore};
+use sys::env;
+use sys::parallel::parallel_map;
 
 /// Hosts that are checked at the same time.
 const AT_ONCE: usize = 16;

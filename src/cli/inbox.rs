@@ -11,18 +11,17 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::protocol::news::is_news;
-use crate::model::protocol::render_for_agent;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::authority::Action;
-use crate::ops::decisions::mark_read::{Afterwards, mark_or_remove};
-use crate::ops::mail::inbox::{read_messages, read_news};
-use crate::ops::{self, Context, Kind, OpsError, TeamStore};
-use crate::sys::env;
-use crate::ui;
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::protocol::news::is_news;
+use model::protocol::render_for_agent;
+use model::text;
+use model::time::Timestamp;
+use ops::authority::Action;
+use ops::decisions::mark_read::{Afterwards, mark_or_remove};
+use ops::mail::inbox::{read_messages, read_news};
+use ops::{self, Context, Kind, OpsError, TeamStore};
+use sys::env;
 
 /// Show unread messages and mark them as read.
 #[derive(Debug, Args)]

@@ -13,16 +13,15 @@ use super::interrupt::run_interruptible;
 use super::out::Out;
 use super::setup::Setup;
 use super::up_plan::{ManifestText, PlanOptions, UpPlan};
-use crate::config::manifest::ManifestTemplate;
-use crate::model::name::nearest;
-use crate::model::project::Project;
-use crate::model::text;
-use crate::ops::Kind;
-use crate::ops::starting::agents::{self, AgentProgram};
-use crate::ops::starting::templates;
-use crate::ops::team::project;
-use crate::sys::{env, fs};
-use crate::ui;
+use config::manifest::ManifestTemplate;
+use model::name::nearest;
+use model::project::Project;
+use model::text;
+use ops::Kind;
+use ops::starting::agents::{self, AgentProgram};
+use ops::starting::templates;
+use ops::team::project;
+use sys::{env, fs};
 
 /// Write a manifest for the repository in this directory.
 ///

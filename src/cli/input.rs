@@ -8,9 +8,8 @@ use serde_json::json;
 use super::fail::{Exit, Failure, VerbResult};
 use super::json;
 use super::setup::Setup;
-use crate::model::input::{Key, Text};
-use crate::ops;
-use crate::ops::authority::Action;
+use model::input::{Key, Text};
+use ops::authority::Action;
 
 /// Type a text into a member's terminal, whatever runs there.
 #[derive(Debug, Args, Deserialize, JsonSchema)]

@@ -7,8 +7,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use super::fail::Failure;
-use crate::ops::Kind;
-use crate::sys::signal::Signals;
+use ops::Kind;
+use sys::signal::Signals;
 
 /// Creates a single-threaded runtime for one verb.
 pub(super) fn runtime() -> Result<Runtime, Failure> {

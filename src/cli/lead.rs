@@ -9,9 +9,9 @@ use super::lead_report;
 use super::lead_session::{LeadSession, OnExit};
 use super::setup::Setup;
 use super::{agent_lead, interrupt};
-use crate::ops::authority::Action;
-use crate::ops::{self, OpsError, TeamStore};
-use crate::sys::signal::Signals;
+use ops::authority::Action;
+use ops::{self, OpsError, TeamStore};
+use sys::signal::Signals;
 
 /// Options of leading.
 #[derive(Debug, Args)]

@@ -6,12 +6,11 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::lead_session::LeadResult;
 use super::out::Out;
 use super::setup::Setup;
-use crate::lead::LeadEnd;
-use crate::model::task::TaskState;
-use crate::ops::views::report::Report;
-use crate::ops::{Kind, TeamStore};
-use crate::sys::env;
-use crate::ui;
+use lead::LeadEnd;
+use model::task::TaskState;
+use ops::views::report::Report;
+use ops::{Kind, TeamStore};
+use sys::env;
 
 /// Reports the end of the lead and returns the exit code.
 pub(super) fn report_end(setup: &Setup, team: &TeamStore, result: &LeadResult) -> VerbResult {

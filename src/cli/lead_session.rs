@@ -14,17 +14,17 @@ use super::fail::Failure;
 use super::notice;
 use super::out::Out;
 use super::setup::Setup;
-use crate::lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
-use crate::model::event::{Event, EventKind};
-use crate::model::settings::Finish;
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::ops::views::report::Report;
-use crate::ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
-use crate::sys::clock::Deadline;
-use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
-use crate::sys::{env, lock};
-use crate::ui::{DesktopNotification, Style, View};
+use lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
+use model::event::{Event, EventKind};
+use model::settings::Finish;
+use model::time::Timestamp;
+use model::wire;
+use ops::views::report::Report;
+use ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
+use sys::clock::Deadline;
+use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use sys::{env, lock};
+use ui::{DesktopNotification, Style, View};
 
 /// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
 /// members (SD-12).

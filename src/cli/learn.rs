@@ -15,17 +15,15 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::recordings::table_of;
 use super::relay::RelayTerminal;
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops::Kind;
-use crate::ops::members::profiles::{
-    self, LearnedProgram, RecordedScreen, RecordedSession, SavedProfile,
-};
-use crate::profile::{LabelledScreen, Screen, ScreenLabel, steady_text};
-use crate::sys::child::own_size;
-use crate::sys::clock::Deadline;
-use crate::sys::env;
-use crate::sys::signal::WINCH;
-use crate::sys::tty::TerminalInput;
+use model::text;
+use ops::Kind;
+use ops::members::profiles::{self, LearnedProgram, RecordedScreen, RecordedSession, SavedProfile};
+use profile::{LabelledScreen, Screen, ScreenLabel, steady_text};
+use sys::child::own_size;
+use sys::clock::Deadline;
+use sys::env;
+use sys::signal::WINCH;
+use sys::tty::TerminalInput;
 
 /// Learn the profile of a program from its screens.
 #[derive(Debug, Args)]

@@ -14,15 +14,14 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
 use super::setup::{Setup, since};
-use crate::model::id::MemberName;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::authority::Action;
-use crate::ops::members::status;
-use crate::ops::views::logs::{LogLine, LogReader};
-use crate::ops::{Context, Kind, OpsError, TeamStore};
-use crate::sys::{clock, failpoint};
-use crate::ui;
+use model::id::MemberName;
+use model::text;
+use model::time::Timestamp;
+use ops::authority::Action;
+use ops::members::status;
+use ops::views::logs::{LogLine, LogReader};
+use ops::{Context, Kind, OpsError, TeamStore};
+use sys::{clock, failpoint};
 
 /// Print the output of members, each line after its member's name.
 #[derive(Debug, Default, Args, Deserialize, JsonSchema)]

@@ -6,8 +6,7 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::read::stdin;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
-use crate::ops;
-use crate::ops::authority::Action;
+use ops::authority::Action;
 
 /// Send a message to a member.
 #[derive(Debug, Args)]

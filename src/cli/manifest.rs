@@ -4,7 +4,7 @@ use clap::Subcommand;
 
 use super::fail::{Exit, VerbResult};
 use super::out::Out;
-use crate::config::manifest::Manifest;
+use config::manifest::Manifest;
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::fail::{Exit, Failure, VerbResult, chain};
 use super::out::Out;
 use super::verbs::{definition, shown};
-use crate::ops::Kind;
-use crate::sys::{env, fs};
+use ops::Kind;
+use sys::{env, fs};
 
 /// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
 pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::out::Out;
-use crate::sys::lock::{Holder, LongWait};
+use sys::lock::{Holder, LongWait};
 
 /// Minimum duration of a wait that is reported.
 const DELAY: Duration = Duration::from_secs(2);

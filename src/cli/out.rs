@@ -9,10 +9,10 @@ use crossterm::terminal;
 use serde::Serialize;
 
 use super::fail::{ErrorMessage, Failure};
-use crate::model::text;
-use crate::ops::Kind;
-use crate::sys::env;
-use crate::ui::Paint;
+use model::text;
+use ops::Kind;
+use sys::env;
+use ui::Paint;
 
 /// Page width in columns if stdout is not a terminal.
 const WIDTH: usize = 80;

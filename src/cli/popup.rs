@@ -2,8 +2,7 @@
 
 use super::fail::VerbResult;
 use super::setup::Setup;
-use crate::ops;
-use crate::sys::exec::become_program;
+use sys::exec::become_program;
 
 /// Becomes a tmux process, which exits with the dashboard's exit code once the popup is closed. The
 /// team is looked up first, because an error inside the popup would disappear with it.

@@ -11,12 +11,11 @@ use super::fail::{Exit, Failure, VerbResult};
 use super::learn::{LearnArgs, learn};
 use super::recordings::{composer, table_of};
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops::Kind;
-use crate::ops::members::profiles::{self, ListedProfile, TestedScreen, Trial};
-use crate::profile::{Profile, ScreenFinding};
-use crate::sys::fs;
-use crate::ui;
+use model::text;
+use ops::Kind;
+use ops::members::profiles::{self, ListedProfile, TestedScreen, Trial};
+use profile::{Profile, ScreenFinding};
+use sys::fs;
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

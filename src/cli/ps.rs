@@ -2,8 +2,7 @@
 
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
-use crate::ops::authority::Action;
-use crate::{ops, ui};
+use ops::authority::Action;
 
 pub(super) fn ps(setup: &Setup) -> VerbResult {
     ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;

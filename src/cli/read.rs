@@ -4,9 +4,9 @@ use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
 use super::fail::{Failure, plain_words};
-use crate::model::text;
-use crate::ops::{Kind, OpsError};
-use crate::sys::{env, fs};
+use model::text;
+use ops::{Kind, OpsError};
+use sys::{env, fs};
 
 /// Maximum size of a text from a file or stdin, in bytes.
 pub(super) const MAX_TEXT: u64 = 16 * 1024 * 1024;

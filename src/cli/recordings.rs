@@ -1,10 +1,9 @@
 //! The verdicts of a profile about recorded screens, as people see them.
 
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops::members::profiles::TestedRecording;
-use crate::profile::Composer;
-use crate::ui;
+use model::text;
+use ops::members::profiles::TestedRecording;
+use profile::Composer;
 
 /// Formats the verdicts about recordings.
 pub(super) fn table_of(setup: &Setup, tested: &[TestedRecording]) -> String {

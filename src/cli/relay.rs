@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use super::fail::{Exit, Failure, VerbResult, plain_words};
 use super::out::Out;
-use crate::model::id::MemberName;
-use crate::ops::Kind;
-use crate::ops::views::attach::{LauncherMessage, Viewer};
-use crate::sys::child::{ChildExit, own_size};
-use crate::sys::clock::Deadline;
-use crate::sys::signal::WINCH;
-use crate::sys::tty::{Display, RawTerminal, TerminalInput};
+use model::id::MemberName;
+use ops::Kind;
+use ops::views::attach::{LauncherMessage, Viewer};
+use sys::child::{ChildExit, own_size};
+use sys::clock::Deadline;
+use sys::signal::WINCH;
+use sys::tty::{Display, RawTerminal, TerminalInput};
 
 /// Ctrl-] as terminals send it: plain, in the kitty protocol, and with xterm's modifyOtherKeys. The
 /// member's program may have enabled the last two.

@@ -9,13 +9,12 @@ use super::args::{self, request_id};
 use super::fail::{Exit, Failure, VerbResult};
 use super::json;
 use super::setup::Setup;
-use crate::model::mode::Mode;
-use crate::model::rules::{List, Rule};
-use crate::ops::authority::Action;
-use crate::ops::decisions::modes::ModeChange;
-use crate::ops::decisions::requests;
-use crate::ops::{self, TeamStore};
-use crate::ui;
+use model::mode::Mode;
+use model::rules::{List, Rule};
+use ops::authority::Action;
+use ops::decisions::modes::ModeChange;
+use ops::decisions::requests;
+use ops::{self, TeamStore};
 
 /// List open requests: plans, permissions, hosts and shutdowns.
 #[derive(Debug, Args)]

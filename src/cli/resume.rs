@@ -13,13 +13,13 @@ use super::interrupt;
 use super::setup::Setup;
 use super::start::start;
 use super::stop::{exit_code, is_stuck, stop_members};
-use crate::model::id::MemberName;
-use crate::model::launch::LaunchSpec;
-use crate::ops::authority::Action;
-use crate::ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
-use crate::ops::starting::resume::RestartSpecs;
-use crate::ops::starting::spawn::{SpawnOptions, Spawned};
-use crate::ops::{self, Kind, OpsError, TeamStore};
+use model::id::MemberName;
+use model::launch::LaunchSpec;
+use ops::authority::Action;
+use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use ops::starting::resume::RestartSpecs;
+use ops::starting::spawn::{SpawnOptions, Spawned};
+use ops::{self, Kind, OpsError, TeamStore};
 
 /// Start members again that failed or vanished.
 #[derive(Debug, Args)]

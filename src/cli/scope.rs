@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::fail::Failure;
 use super::json;
 use super::setup::Setup;
-use crate::model::scope::{ChatName, Scope};
+use model::scope::{ChatName, Scope};
 
 /// The origin of a request.
 #[derive(Debug, Clone, Default, Args, Deserialize, JsonSchema)]

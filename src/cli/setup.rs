@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 use super::args::Global;
 use super::fail::{ErrorMessage, Exit, Failure, chain};
 use super::out::Out;
-use crate::database::{BrokerCommand, StoreUrl};
-use crate::model::id::{HostName, MemberName, TeamName};
-use crate::model::time::{self, Timestamp, parse_since};
-use crate::ops::authority::Action;
-use crate::ops::{self, Caller, Context, Kind, Store, TeamStore};
-use crate::store::{StoreAccess, StoreError};
-use crate::sys::{env, fs};
+use database::{BrokerCommand, StoreUrl};
+use model::id::{HostName, MemberName, TeamName};
+use model::time::{self, Timestamp, parse_since};
+use ops::authority::Action;
+use ops::{self, Caller, Context, Kind, Store, TeamStore};
+use store::{StoreAccess, StoreError};
+use sys::{env, fs};
 
 /// Number of teams that an error names.
 const NAMED: usize = 5;

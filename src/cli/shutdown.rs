@@ -15,14 +15,13 @@ use super::notice::WaitNotice;
 use super::read;
 use super::setup::Setup;
 use super::stop::{all_members, delete_ended, end_members, exit_code, is_stuck, stop_members};
-use crate::model::settings::Finish;
-use crate::ops::authority::Action;
-use crate::ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
-use crate::ops::views::report::Report;
-use crate::ops::{self, Kind, OpsError, TeamStore};
-use crate::sys::clock::Deadline;
-use crate::sys::{env, fs};
-use crate::ui;
+use model::settings::Finish;
+use ops::authority::Action;
+use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use ops::views::report::Report;
+use ops::{self, Kind, OpsError, TeamStore};
+use sys::clock::Deadline;
+use sys::{env, fs};
 
 /// Ask members to stop, wait for their answers, close their panes.
 #[derive(Debug, Args, Deserialize, JsonSchema)]

@@ -6,12 +6,12 @@ use super::fail::Failure;
 use super::interrupt;
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use crate::model::launch::LaunchSpec;
-use crate::model::placement::BackendKind;
-use crate::model::text;
-use crate::ops::starting::spawn::{SpawnOptions, SpawnReport, Spawned};
-use crate::ops::{self, TeamStore};
-use crate::sys::signal::Signals;
+use model::launch::LaunchSpec;
+use model::placement::BackendKind;
+use model::text;
+use ops::starting::spawn::{SpawnOptions, SpawnReport, Spawned};
+use ops::{self, TeamStore};
+use sys::signal::Signals;
 
 /// Starts members. A start cannot be interrupted in the middle, so signals are deferred; also
 /// returns whether one arrived.

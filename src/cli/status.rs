@@ -10,11 +10,10 @@ use super::interrupt;
 use super::locale;
 use super::out::{Color, Out};
 use super::setup::Setup;
-use crate::ops::authority::Action;
-use crate::ops::members::status::Status;
-use crate::ops::{self, Context, Kind, TeamChanges, TeamStore};
-use crate::sys::{clock, env};
-use crate::ui;
+use ops::authority::Action;
+use ops::members::status::Status;
+use ops::{self, Context, Kind, TeamChanges, TeamStore};
+use sys::{clock, env};
 
 /// Show a team: its lead, members, tasks and why they wait.
 #[derive(Debug, Default, Args)]

@@ -12,12 +12,12 @@ use super::fail::{Exit, Failure};
 use super::interrupt;
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use crate::lead::{Goal, LeadOptions, lead};
-use crate::model::id::{MemberName, RequestId};
-use crate::model::request::ShutdownRequest;
-use crate::ops::ending::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
-use crate::ops::{self, Context, Kind, Lease, OpsError, TeamStore};
-use crate::sys::signal::Signals;
+use lead::{Goal, LeadOptions, lead};
+use model::id::{MemberName, RequestId};
+use model::request::ShutdownRequest;
+use ops::ending::shutdown::{Awaited, ShutdownOptions, ShutdownResult};
+use ops::{self, Context, Kind, Lease, OpsError, TeamStore};
+use sys::signal::Signals;
 
 /// Maximum number of times that a team with a member that was starting is tried to be deleted.
 const TRIES: usize = 10;
@@ -208,7 +208,7 @@ pub(super) fn exit_code(ended: &[ShutdownResult]) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::request::WorkLeft;
+    use model::request::WorkLeft;
 
     #[test]
     fn worst_outcome_decides_the_exit_code() {

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::fail::{Exit, Failure, VerbResult};
 use super::setup::{self, Setup};
-use crate::database::{self, Database, SchemaReport};
-use crate::ops::authority::{Action, enter, enter_without_team};
-use crate::ops::team::transfer::{self, TransferredTeam};
-use crate::ops::{Kind, Store};
-use crate::store::StoreError;
-use crate::sys::fs;
+use database::{self, Database, SchemaReport};
+use ops::authority::{Action, enter, enter_without_team};
+use ops::team::transfer::{self, TransferredTeam};
+use ops::{Kind, Store};
+use store::StoreError;
+use sys::fs;
 
 /// Time after which a broker without clients exits.
 const IDLE: Duration = Duration::from_secs(60);

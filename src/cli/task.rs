@@ -21,12 +21,12 @@ use super::json;
 use super::scope::ScopeArgs;
 use super::setup::Setup;
 use super::task_import::{self, ExportTasksArgs, ImportTasksArgs};
-use crate::model::id::MemberName;
-use crate::model::task::TaskFields;
-use crate::model::task_ref::TaskRef;
-use crate::ops::authority::Action;
-use crate::ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
-use crate::ui::GraphFormat;
+use model::id::MemberName;
+use model::task::TaskFields;
+use model::task_ref::TaskRef;
+use ops::authority::Action;
+use ops::{self, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
+use ui::GraphFormat;
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

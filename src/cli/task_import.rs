@@ -9,11 +9,10 @@ use serde::Deserialize;
 use super::fail::{Exit, Failure, VerbResult};
 use super::read::{MAX_MANIFEST, MAX_TEXT, read_text};
 use super::setup::Setup;
-use crate::config::task_file::TaskFileKind;
-use crate::model::text;
-use crate::ops::{self, Kind, TeamStore};
-use crate::sys::env;
-use crate::ui;
+use config::task_file::TaskFileKind;
+use model::text;
+use ops::{self, Kind, TeamStore};
+use sys::env;
 
 /// Put the tasks of files on the board; tasks that are there already are updated.
 #[derive(Debug, Args, Deserialize, JsonSchema)]

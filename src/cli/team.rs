@@ -11,15 +11,14 @@ use super::read::{MAX_MANIFEST, prompt_file, read_text};
 use super::setup::Setup;
 use super::stop::{delete_ended, end_members};
 use super::{broken, deletion};
-use crate::config::manifest::Manifest;
-use crate::model::id::TeamName;
-use crate::model::settings::{MAX_MEMBERS, PlacementHome, Settings};
-use crate::model::text;
-use crate::ops::authority::Action;
-use crate::ops::ending::shutdown::ShutdownOptions;
-use crate::ops::starting::settings::SettingsChange;
-use crate::ops::{self, Kind, OpsError};
-use crate::ui;
+use config::manifest::Manifest;
+use model::id::TeamName;
+use model::settings::{MAX_MEMBERS, PlacementHome, Settings};
+use model::text;
+use ops::authority::Action;
+use ops::ending::shutdown::ShutdownOptions;
+use ops::starting::settings::SettingsChange;
+use ops::{self, Kind, OpsError};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -220,7 +219,7 @@ fn list(setup: &Setup) -> VerbResult {
 fn show(setup: &Setup) -> VerbResult {
     let team = setup.team(Action::Look)?;
     let found = team.team()?;
-    let members: Vec<_> = found.members.iter().map(crate::model::team::Member::to_entry).collect();
+    let members: Vec<_> = found.members.iter().map(model::team::Member::to_entry).collect();
     let document = json!({
         "name": found.name,
         "description": found.description,

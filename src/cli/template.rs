@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops::starting::templates::{self, ListedTemplate};
-use crate::ui;
+use model::text;
+use ops::starting::templates::{self, ListedTemplate};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

@@ -15,14 +15,14 @@ use super::task::{TaskActionVerb, TaskVerb};
 use super::team::TeamVerb;
 use super::verbs::{Cli, InternalVerb, Verb, definition, parse};
 use super::wants_json;
-use crate::model::id::TaskId;
-use crate::model::mode::Mode;
-use crate::model::placement::Layout;
-use crate::model::settings::BackendChoice;
-use crate::model::task_ref::TaskRef;
-use crate::model::worktree::WorktreeRequest;
-use crate::ops::starting::spawn::StartedWhen;
-use crate::ops::views::wait::Until;
+use model::id::TaskId;
+use model::mode::Mode;
+use model::placement::Layout;
+use model::settings::BackendChoice;
+use model::task_ref::TaskRef;
+use model::worktree::WorktreeRequest;
+use ops::starting::spawn::StartedWhen;
+use ops::views::wait::Until;
 
 fn parsed(line: &str) -> Result<Cli, clap::Error> {
     let words = shlex::split(line).expect("a line for a shell");

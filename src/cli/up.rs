@@ -18,17 +18,17 @@ use super::setup::Setup;
 use super::start::{how_to_watch, proof_notice};
 use super::up_plan::{ManifestText, PlanOptions, UpPlan};
 use super::{interrupt, stop};
-use crate::lead::LeadEnd;
-use crate::model::name::check_name;
-use crate::model::placement::BackendKind;
-use crate::model::settings::BackendChoice;
-use crate::model::text;
-use crate::ops::starting::spawn::{SpawnOptions, Spawned};
-use crate::ops::starting::{agents, templates};
-use crate::ops::team::project;
-use crate::ops::{self, Kind, Lease, TeamStore};
-use crate::sys::fs;
-use crate::sys::signal::Signals;
+use lead::LeadEnd;
+use model::name::check_name;
+use model::placement::BackendKind;
+use model::settings::BackendChoice;
+use model::text;
+use ops::starting::spawn::{SpawnOptions, Spawned};
+use ops::starting::{agents, templates};
+use ops::team::project;
+use ops::{self, Kind, Lease, TeamStore};
+use sys::fs;
+use sys::signal::Signals;
 
 /// Run a team from a manifest or a template, to its end.
 ///

@@ -6,10 +6,10 @@ use std::path::Path;
 use super::fail::{Failure, chain};
 use super::read::prompt_file;
 use super::setup::Setup;
-use crate::config::manifest::Manifest;
-use crate::model::launch::{LaunchSpec, Template};
-use crate::model::settings::{BackendChoice, PlacementHome, Settings};
-use crate::ops::{self, Kind, NewTask};
+use config::manifest::Manifest;
+use model::launch::{LaunchSpec, Template};
+use model::settings::{BackendChoice, PlacementHome, Settings};
+use ops::{self, Kind, NewTask};
 
 /// The text of a manifest, and its name in messages.
 pub(super) struct ManifestText {

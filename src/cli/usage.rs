@@ -6,8 +6,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::complete::which_name;
 use super::fail::Failure;
-use crate::model::text;
-use crate::ops::Kind;
+use model::text;
+use ops::Kind;
 
 /// Returns whether help or the version was requested.
 pub(super) fn is_help_request(error: &clap::Error) -> bool {

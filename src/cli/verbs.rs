@@ -43,8 +43,8 @@ use super::watch::args::WatchArgs;
 use super::worker::HookArgs;
 use super::workspace::WorkspaceVerb;
 use super::worktree::WorktreeVerb;
-use crate::model::task_ref::TaskRef;
-use crate::sys::selftest::HelperRole;
+use model::task_ref::TaskRef;
+use sys::selftest::HelperRole;
 
 const EXAMPLES: &str = "\
 Examples:

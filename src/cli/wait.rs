@@ -12,11 +12,11 @@ use super::interrupt;
 use super::json;
 use super::notice::WaitNotice;
 use super::setup::Setup;
-use crate::model::id::MemberName;
-use crate::model::task_ref::TaskRef;
-use crate::ops::authority::Action;
-use crate::ops::views::wait::{StateWait, Until};
-use crate::ops::{self, Kind, TeamStore};
+use model::id::MemberName;
+use model::task_ref::TaskRef;
+use ops::authority::Action;
+use ops::views::wait::{StateWait, Until};
+use ops::{self, Kind, TeamStore};
 
 /// Wait until members or a task reach a state.
 #[derive(Debug, Args, Deserialize, JsonSchema)]

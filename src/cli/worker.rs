@@ -10,11 +10,11 @@ use super::interrupt;
 use super::out::Out;
 use super::read::stdin;
 use super::setup::{Setup, identity_var};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::said::TurnEnd;
-use crate::ops::authority::Action;
-use crate::ops::{self, Kind};
-use crate::teammate::{self, MemberRun};
+use model::id::{Incarnation, MemberName};
+use model::said::TurnEnd;
+use ops::authority::Action;
+use ops::{self, Kind};
+use teammate::{self, MemberRun};
 
 /// Receive the end of a turn from a program's hook; not for people.
 ///

@@ -12,12 +12,10 @@ use super::json;
 use super::read::bytes_from;
 use super::scope::ChatArg;
 use super::setup::Setup;
-use crate::model::text;
-use crate::model::workspace::WorkspacePath;
-use crate::ops;
-use crate::ops::authority::Action;
-use crate::sys::env;
-use crate::ui;
+use model::text;
+use model::workspace::WorkspacePath;
+use ops::authority::Action;
+use sys::env;
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]

@@ -9,11 +9,11 @@ use super::args::MemberArg;
 use super::deletion::removal_line;
 use super::fail::{Exit, VerbResult};
 use super::setup::Setup;
-use crate::model::text;
-use crate::ops::authority::Action;
-use crate::ops::team::worktree::{Preview, Standing};
-use crate::ops::{self, Kind};
-use crate::ui::{self, WorktreeRow};
+use model::text;
+use ops::authority::Action;
+use ops::team::worktree::{Preview, Standing};
+use ops::{self, Kind};
+use ui::{self, WorktreeRow};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]

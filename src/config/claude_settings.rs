@@ -8,17 +8,17 @@ use super::hooks::read_trusted_file;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ClaudeSettings {
-    pub(crate) permissions: ClaudePermissions,
+pub struct ClaudeSettings {
+    pub permissions: ClaudePermissions,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(crate) struct ClaudePermissions {
+pub struct ClaudePermissions {
     /// Directories that members may work in besides their own.
-    pub(crate) additional_directories: Vec<String>,
+    pub additional_directories: Vec<String>,
     /// Disables the mode `bypassPermissions` if it is `disable`.
-    pub(crate) disable_bypass_permissions_mode: Option<String>,
+    pub disable_bypass_permissions_mode: Option<String>,
 }
 
 impl ClaudeSettings {
@@ -26,7 +26,7 @@ impl ClaudeSettings {
     ///
     /// # Errors
     /// A message if the file cannot be trusted ([`read_trusted_file`]) or does not have this form.
-    pub(crate) fn read(path: &Path) -> Result<ClaudeSettings, String> {
+    pub fn read(path: &Path) -> Result<ClaudeSettings, String> {
         let Some(text) = read_trusted_file(path)? else { return Ok(ClaudeSettings::default()) };
         serde_json::from_str(&text).map_err(|e| e.to_string())
     }

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue, Deserializer};
 
-use crate::model::name::nearest;
-use crate::model::value::FIELD;
+use model::name::nearest;
+use model::value::FIELD;
 
 /// Names that other tools use for our keys, for the hint "did you mean". A hint is only given in
 /// sections that have our key.
@@ -27,15 +27,15 @@ const SYNONYMS: [(&str, &str); 8] = [
 /// key …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}{}", question(.nearest.as_deref()))]
-pub(crate) struct ConfigError {
+pub struct ConfigError {
     /// From 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// From 1, in characters; a tab counts as one.
-    pub(crate) column: usize,
+    pub column: usize,
     /// One line, lower case, without a full stop.
-    pub(crate) message: String,
+    pub message: String,
     /// The word that was probably meant.
-    pub(crate) nearest: Option<String>,
+    pub nearest: Option<String>,
 }
 
 fn question(nearest: Option<&str>) -> String {
@@ -79,7 +79,7 @@ impl ConfigError {
 /// Faults found after a text was deserialized. They are collected rather than returned at once,
 /// because a check between entries does not proceed in the order of the file.
 #[derive(Debug)]
-pub(crate) struct Faults<'t> {
+pub struct Faults<'t> {
     text: &'t str,
     /// The text as a table, once the position of a value is needed.
     root: OnceCell<Spanned<DeValue<'t>>>,
@@ -88,12 +88,12 @@ pub(crate) struct Faults<'t> {
 
 impl<'t> Faults<'t> {
     /// Starts a list of the faults in a text.
-    pub(crate) fn new(text: &'t str) -> Faults<'t> {
+    pub fn new(text: &'t str) -> Faults<'t> {
         Faults { text, root: OnceCell::new(), found: Vec::new() }
     }
 
     /// Adds a fault at the value to which `path` leads.
-    pub(crate) fn add_at(&mut self, path: &[Place], message: impl Into<String>) {
+    pub fn add_at(&mut self, path: &[Place], message: impl Into<String>) {
         self.add_near(path, message, None);
     }
 
@@ -108,12 +108,12 @@ impl<'t> Faults<'t> {
     }
 
     /// Adds a fault at the start of this byte span.
-    pub(crate) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
+    pub fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
         self.add_with(span, message, None);
     }
 
     /// Adds a fault with a word that was probably meant.
-    pub(crate) fn add_with(
+    pub fn add_with(
         &mut self,
         span: &Range<usize>,
         message: impl Into<String>,
@@ -139,7 +139,7 @@ impl<'t> Faults<'t> {
     ///
     /// # Errors
     /// The collected fault with the lowest position.
-    pub(crate) fn into_result(self) -> Result<(), ConfigError> {
+    pub fn into_result(self) -> Result<(), ConfigError> {
         // Of several faults at one position, `min_by_key` returns the one that was added first.
         match self.found.into_iter().min_by_key(|(offset, ..)| *offset) {
             Some((offset, message, nearest)) => {
@@ -173,25 +173,25 @@ impl<'t> LineCounter<'t> {
 
 /// A step to a value in a text: the key in a table, or the index in a list.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Place<'p> {
+pub enum Place<'p> {
     Key(&'p str),
     Index(usize),
 }
 
 /// The kind of a text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Document {
+pub struct Document {
     /// The name of the text in messages.
-    pub(crate) title: &'static str,
+    pub title: &'static str,
     /// Dotted keys that the type has but that this kind of text may not have.
-    pub(crate) denied: &'static [&'static str],
+    pub denied: &'static [&'static str],
 }
 
 /// Deserializes a text.
 ///
 /// # Errors
 /// The first fault: invalid TOML, an unknown key, a missing key or an invalid value.
-pub(crate) fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
+pub fn parse<T: DeserializeOwned>(kind: Document, text: &str) -> Result<T, ConfigError> {
     let parsed = || DeTable::parse(text).map_err(|error| ConfigError::syntax(text, &error));
     let table = parsed()?;
     let denied = kind.denied_key(table.get_ref());

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::hooks::read_trusted_file;
 use super::value::TableList;
 use super::{ConfigError, Document, Faults, Place, parse};
-use crate::model::host::HostConfig;
+use model::host::HostConfig;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -17,10 +17,10 @@ struct HostsFile {
 
 /// A host and the file that configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ConfiguredHost {
-    pub(crate) config: HostConfig,
+pub struct ConfiguredHost {
+    pub config: HostConfig,
     /// The path of the file, or the team whose settings have the host.
-    pub(crate) source: String,
+    pub source: String,
 }
 
 /// Parses a `hosts.toml`.
@@ -28,7 +28,7 @@ pub(crate) struct ConfiguredHost {
 /// # Errors
 /// The first fault with its position: invalid TOML, an unknown key, an invalid value, or a name
 /// that two hosts have.
-pub(crate) fn parse_hosts(text: &str) -> Result<Vec<HostConfig>, ConfigError> {
+pub fn parse_hosts(text: &str) -> Result<Vec<HostConfig>, ConfigError> {
     let table: HostsFile = parse(Document { title: "hosts.toml", denied: &[] }, text)?;
     let mut faults = Faults::new(text);
     let hosts = distinct_hosts(table.host, &mut faults);
@@ -42,7 +42,7 @@ pub(crate) fn parse_hosts(text: &str) -> Result<Vec<HostConfig>, ConfigError> {
 /// # Errors
 /// A message with the path, for a file that cannot be parsed or that other users can write
 /// (SEC-07).
-pub(crate) fn read_hosts(files: &[PathBuf]) -> Result<Vec<ConfiguredHost>, String> {
+pub fn read_hosts(files: &[PathBuf]) -> Result<Vec<ConfiguredHost>, String> {
     let mut found: Vec<ConfiguredHost> = Vec::new();
     for file in files {
         let source = file.display().to_string();
@@ -81,7 +81,7 @@ pub(crate) fn distinct_hosts(hosts: TableList<HostConfig>, faults: &mut Faults) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::fs::write_atomic;
+    use sys::fs::write_atomic;
 
     const ONE: &str = "[[host]]\nname = \"build\"\nssh = \"ann@build\"\ndir = \"/work/phalanx\"\n";
 

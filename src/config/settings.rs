@@ -9,16 +9,16 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::manifest::Manifest;
-use crate::model::access::LinkAccess;
-use crate::model::board_policy::BoardPolicy;
-use crate::model::budget::Budget;
-use crate::model::hook::{HookCommand, Invocation};
-use crate::model::host::{HostChoice, HostConfig};
-use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
-use crate::model::role::{Role, Tools};
-use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::Settings;
-use crate::model::worktree::WorktreeRequest;
+use model::access::LinkAccess;
+use model::board_policy::BoardPolicy;
+use model::budget::Budget;
+use model::hook::{HookCommand, Invocation};
+use model::host::{HostChoice, HostConfig};
+use model::launch::{Demand, LaunchSpec, Scale, Template};
+use model::role::{Role, Tools};
+use model::rules::{RuleSet, TeamRules};
+use model::settings::Settings;
+use model::worktree::WorktreeRequest;
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
 pub(crate) const SECTIONS: [&str; 8] =
@@ -29,7 +29,7 @@ const KEYED: [&str; 2] = ["host", "member"];
 
 /// Returns the settings as a document with sorted keys. Hosts and members are keyed by name, so
 /// that a dotted key can lead to one.
-pub(crate) fn document(settings: &Settings) -> Table {
+pub fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));
     put(&mut document, "env", table_of(&settings.env));
@@ -82,7 +82,7 @@ fn sorted_value(value: Value) -> Value {
 ///
 /// # Errors
 /// A message for the user if `key` is not a dotted TOML key.
-pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
+pub fn assignment(key: &str, value: &str) -> Result<Table, String> {
     let path = path(key)?;
     let parsed: Option<Table> = toml::from_str(&format!("value = {value}")).ok();
     let parsed =
@@ -99,7 +99,7 @@ pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
 ///
 /// # Errors
 /// A message for the user if `key` is not a dotted TOML key.
-pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
+pub fn path(key: &str) -> Result<Vec<String>, String> {
     let problem = || format!("`{}` is not a key", key.escape_debug());
     let parsed: Table = toml::from_str(&format!("{key} = 0")).map_err(|_| problem())?;
     let (mut at, mut steps) = (Value::Table(parsed), Vec::new());
@@ -119,7 +119,7 @@ pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
 }
 
 /// Merges `change` into a document: merges tables, replaces anything else.
-pub(crate) fn merge(document: &mut Table, change: Table) {
+pub fn merge(document: &mut Table, change: Table) {
     for (key, value) in change {
         match (document.get_mut(&key), value) {
             (Some(Value::Table(there)), Value::Table(inner)) => merge(there, inner),
@@ -129,7 +129,7 @@ pub(crate) fn merge(document: &mut Table, change: Table) {
 }
 
 /// Removes a key from a document. Returns true if it was there.
-pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
+pub fn remove(document: &mut Table, path: &[String]) -> bool {
     let Some((last, above)) = path.split_last() else { return false };
     let inner = above
         .iter()
@@ -138,7 +138,7 @@ pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
 }
 
 /// Parses a settings file, which was checked with [`Manifest::parse_settings`], into a document.
-pub(crate) fn parse_file(text: &str) -> Table {
+pub fn parse_file(text: &str) -> Table {
     let mut document: Table = toml::from_str(text).unwrap_or_default();
     for section in KEYED {
         let Some(Value::Array(entries)) = document.remove(section) else { continue };
@@ -155,10 +155,7 @@ pub(crate) fn parse_file(text: &str) -> Table {
 ///
 /// # Errors
 /// The first fault. Its position is in generated text and means nothing to the user.
-pub(crate) fn parse_document(
-    mut document: Table,
-    known: &[HostConfig],
-) -> Result<Manifest, ConfigError> {
+pub fn parse_document(mut document: Table, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
     for section in KEYED {
         let Some(Value::Table(entries)) = document.remove(section) else { continue };
         // By name, whatever the order in which the document got them.
@@ -177,7 +174,7 @@ pub(crate) fn parse_document(
 }
 
 /// Returns each value of a document by its dotted key; keys of `[team]` have no prefix.
-pub(crate) fn flatten(document: &Table) -> BTreeMap<String, String> {
+pub fn flatten(document: &Table) -> BTreeMap<String, String> {
     let mut flat = BTreeMap::new();
     for (section, value) in document {
         match value {
@@ -311,7 +308,7 @@ fn host(host: &HostConfig) -> Table {
 }
 
 /// Returns the table of a member that the lead starts by itself, without its name.
-pub(crate) fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table {
+pub fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table {
     let mut table = launch_spec(&template.spec);
     put(&mut table, "rules", table_of(rules));
     put(&mut table, "access", table_of(link));
@@ -332,7 +329,7 @@ pub(crate) fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) ->
 const MEMBER_KEYS: [&str; 7] = ["profile", "role", "model", "mode", "prompt", "cwd", "pull"];
 
 /// Returns the table of a teammate, without its name.
-pub(crate) fn launch_spec(spec: &LaunchSpec) -> Table {
+pub fn launch_spec(spec: &LaunchSpec) -> Table {
     let mut table = table_of(spec);
     table.retain(|key, _| MEMBER_KEYS.contains(&key));
     table.extend(tools(&spec.tools));

@@ -9,11 +9,11 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::model::value::{CheckedValue, KeyedTable};
+use model::value::{CheckedValue, KeyedTable};
 
 /// A list of tables, as `[[member]]`.
 #[derive(Debug)]
-pub(crate) struct TableList<T>(pub(crate) Vec<T>);
+pub struct TableList<T>(pub(crate) Vec<T>);
 
 impl<T> Default for TableList<T> {
     fn default() -> TableList<T> {

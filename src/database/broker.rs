@@ -22,9 +22,9 @@ use super::error::DatabaseError;
 use super::hub::Hub;
 use super::protocol::{BrokerMessage, ClientMessage, check_length, encode};
 use super::url::StoreUrl;
-use crate::sys::clock;
-use crate::sys::fs;
-use crate::sys::socket::{self, Listener};
+use sys::clock;
+use sys::fs;
+use sys::socket::{self, Listener};
 
 /// Operations of one client at a time; more wait in its socket.
 const MAX_OPERATIONS: usize = 128;
@@ -38,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// [`DatabaseError::Broker`] if the socket cannot be created.
-pub(crate) fn serve(socket: &Path, url: &StoreUrl, idle: Duration) -> Result<(), DatabaseError> {
+pub fn serve(socket: &Path, url: &StoreUrl, idle: Duration) -> Result<(), DatabaseError> {
     let fail = |reason: &dyn std::fmt::Display| DatabaseError::broker(socket, reason);
     match socket::connect(socket) {
         Ok(_) => return Ok(()),

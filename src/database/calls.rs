@@ -14,11 +14,11 @@ use super::rows::{
     Actor, Appended, ClaimCall, ClaimReply, DocumentKind, DocumentWrite, LogEntry, LogKind, LogRow,
     LogScope, MailEntry, MailRow, MailScope, StoredDocument, StoredTasks, TaskScope, TaskWrite,
 };
-use crate::sys::rand;
+use sys::rand;
 
 /// A connection to the shared store. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct Database {
+pub struct Database {
     pub(super) link: Arc<BrokerLink>,
     pub(super) actor: Actor,
 }
@@ -37,12 +37,12 @@ impl Database {
     }
 
     /// Returns the same connection for another author.
-    pub(crate) fn acting_as(&self, actor: Actor) -> Database {
+    pub fn acting_as(&self, actor: Actor) -> Database {
         Database { link: Arc::clone(&self.link), actor }
     }
 
     /// Returns the same connection for the holder of the lease with this number.
-    pub(crate) fn led_with(&self, fence: i64) -> Database {
+    pub fn led_with(&self, fence: i64) -> Database {
         self.acting_as(Actor { fence: Some(fence), ..self.actor.clone() })
     }
 
@@ -64,12 +64,12 @@ impl Database {
     }
 
     /// Returns the names of all teams, sorted.
-    pub(crate) fn teams(&self) -> Result<Vec<String>, DatabaseError> {
+    pub fn teams(&self) -> Result<Vec<String>, DatabaseError> {
         self.call("teams", json!({}))
     }
 
     /// Creates a team with its first documents. Returns false if the name is taken.
-    pub(crate) fn create_team(
+    pub fn create_team(
         &self,
         team: &str,
         documents: &[DocumentWrite<'_>],
@@ -78,11 +78,11 @@ impl Database {
     }
 
     /// Deletes a team with all its data. Returns false if there was none.
-    pub(crate) fn delete_team(&self, team: &str) -> Result<bool, DatabaseError> {
+    pub fn delete_team(&self, team: &str) -> Result<bool, DatabaseError> {
         self.call("delete_team", json!({ "team": team }))
     }
 
-    pub(crate) fn document(
+    pub fn document(
         &self,
         team: &str,
         kind: DocumentKind,
@@ -92,7 +92,7 @@ impl Database {
     }
 
     /// Returns all documents of a kind, by key.
-    pub(crate) fn documents(
+    pub fn documents(
         &self,
         team: &str,
         kind: DocumentKind,
@@ -102,7 +102,7 @@ impl Database {
 
     /// Writes a document in place of version `expected`, or a new one. Returns its new version;
     /// `None` if another version is stored.
-    pub(crate) fn put_document(
+    pub fn put_document(
         &self,
         team: &str,
         document: &DocumentWrite<'_>,
@@ -115,7 +115,7 @@ impl Database {
     }
 
     /// Removes version `expected` of a document. Returns false if it is not stored.
-    pub(crate) fn delete_document(
+    pub fn delete_document(
         &self,
         team: &str,
         kind: DocumentKind,
@@ -130,7 +130,7 @@ impl Database {
 
     /// Appends messages to the mailbox `owner`, whose member's folded name is `name`, and lines to
     /// the journal, all or nothing.
-    pub(crate) fn append_mail(
+    pub fn append_mail(
         &self,
         team: &str,
         owner: &str,
@@ -142,7 +142,7 @@ impl Database {
     }
 
     /// Returns messages of a mailbox, oldest first; none if it does not exist.
-    pub(crate) fn mail(
+    pub fn mail(
         &self,
         team: &str,
         owner: &str,
@@ -151,7 +151,7 @@ impl Database {
         self.call("mail", json!({ "team": team, "owner": owner, "scope": scope }))
     }
 
-    pub(crate) fn find_mail(
+    pub fn find_mail(
         &self,
         team: &str,
         owner: &str,
@@ -162,7 +162,7 @@ impl Database {
 
     /// Marks messages as delivered, and removes them if `remove` is set. Returns the ids that were
     /// not delivered before; a repeated call returns the same ids.
-    pub(crate) fn deliver_mail(
+    pub fn deliver_mail(
         &self,
         team: &str,
         owner: &str,
@@ -176,31 +176,27 @@ impl Database {
     }
 
     /// Returns the owners of all mailboxes, sorted.
-    pub(crate) fn mailboxes(&self, team: &str) -> Result<Vec<String>, DatabaseError> {
+    pub fn mailboxes(&self, team: &str) -> Result<Vec<String>, DatabaseError> {
         self.call("mailboxes", json!({ "team": team }))
     }
 
     /// Creates an empty mailbox. Returns false if it exists.
-    pub(crate) fn create_mailbox(&self, team: &str, owner: &str) -> Result<bool, DatabaseError> {
+    pub fn create_mailbox(&self, team: &str, owner: &str) -> Result<bool, DatabaseError> {
         self.call("create_mailbox", json!({ "team": team, "owner": owner }))
     }
 
     /// Removes a mailbox with its messages, if it exists.
-    pub(crate) fn delete_mailbox(&self, team: &str, owner: &str) -> Result<(), DatabaseError> {
+    pub fn delete_mailbox(&self, team: &str, owner: &str) -> Result<(), DatabaseError> {
         self.call("delete_mailbox", json!({ "team": team, "owner": owner }))
     }
 
-    pub(crate) fn tasks(
-        &self,
-        team: &str,
-        scope: &TaskScope,
-    ) -> Result<StoredTasks, DatabaseError> {
+    pub fn tasks(&self, team: &str, scope: &TaskScope) -> Result<StoredTasks, DatabaseError> {
         self.call("tasks", json!({ "team": team, "scope": scope }))
     }
 
     /// Writes tasks, all or none, and raises the mark to `mark`. Returns the new version of each,
     /// in order; `None` if one has another version than expected, or exists and should not.
-    pub(crate) fn put_tasks(
+    pub fn put_tasks(
         &self,
         team: &str,
         tasks: &[TaskWrite],
@@ -211,30 +207,21 @@ impl Database {
 
     /// Deletes version `expected` of a task and keeps its id on record. Returns false if it is not
     /// stored.
-    pub(crate) fn delete_task(
-        &self,
-        team: &str,
-        id: u64,
-        expected: i64,
-    ) -> Result<bool, DatabaseError> {
+    pub fn delete_task(&self, team: &str, id: u64, expected: i64) -> Result<bool, DatabaseError> {
         self.call("delete_task", json!({ "team": team, "id": id, "expected": expected }))
     }
 
-    /// Claims a task by the rules of [`Board::may_claim`](crate::model::board::Board::may_claim),
+    /// Claims a task by the rules of [`Board::may_claim`](model::board::Board::may_claim),
     /// and for the scopes of several tasks in the order of
-    /// [`Board::all_for_worker`](crate::model::board::Board::all_for_worker).
-    pub(crate) fn claim(
-        &self,
-        team: &str,
-        claim: &ClaimCall<'_>,
-    ) -> Result<ClaimReply, DatabaseError> {
+    /// [`Board::all_for_worker`](model::board::Board::all_for_worker).
+    pub fn claim(&self, team: &str, claim: &ClaimCall<'_>) -> Result<ClaimReply, DatabaseError> {
         let mut arguments = json!(claim);
         arguments["team"] = json!(team);
         self.call("claim", arguments)
     }
 
     /// Appends lines to a log. They get their positions in the order in which calls are committed.
-    pub(crate) fn append_log(
+    pub fn append_log(
         &self,
         team: &str,
         log: LogKind,
@@ -245,13 +232,13 @@ impl Database {
 
     /// Appends lines to a log, without waiting for the result: they are lost if this host's broker
     /// ends meanwhile, or the database cannot be reached for 30 s.
-    pub(crate) fn post_log(&self, team: &str, log: LogKind, entries: &[LogEntry]) {
+    pub fn post_log(&self, team: &str, log: LogKind, entries: &[LogEntry]) {
         let arguments = json!({ "team": team, "log": log, "entries": entries });
         self.link.post(&self.call_request("append_log", arguments));
     }
 
     /// Returns lines of a log, oldest first.
-    pub(crate) fn log(
+    pub fn log(
         &self,
         team: &str,
         log: LogKind,
@@ -261,17 +248,17 @@ impl Database {
     }
 
     /// Returns the position of the last line of a log; 0 if it is empty.
-    pub(crate) fn log_end(&self, team: &str, log: LogKind) -> Result<i64, DatabaseError> {
+    pub fn log_end(&self, team: &str, log: LogKind) -> Result<i64, DatabaseError> {
         self.call("log_end", json!({ "team": team, "log": log }))
     }
 
     /// Refuses all later calls of this run, on every host.
-    pub(crate) fn fence(&self, team: &str, incarnation: &str) -> Result<(), DatabaseError> {
+    pub fn fence(&self, team: &str, incarnation: &str) -> Result<(), DatabaseError> {
         self.call("fence", json!({ "team": team, "incarnation": incarnation }))
     }
 
     /// Returns true if a process holds the lease of the team's lead.
-    pub(crate) fn is_led(&self, team: &str) -> Result<bool, DatabaseError> {
+    pub fn is_led(&self, team: &str) -> Result<bool, DatabaseError> {
         self.call("is_led", json!({ "team": team }))
     }
 }

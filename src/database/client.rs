@@ -18,11 +18,11 @@ use serde_json::value::RawValue;
 use super::error::DatabaseError;
 use super::protocol::{BrokerMessage, Push, Request, encode, read_message};
 use super::rows::StoreChange;
-use crate::sys::clock::{self, Deadline};
-use crate::sys::exec;
-use crate::sys::fs;
-use crate::sys::lock::Gate;
-use crate::sys::socket;
+use sys::clock::{self, Deadline};
+use sys::exec;
+use sys::fs;
+use sys::lock::Gate;
+use sys::socket;
 
 /// Time for a broker to start and accept.
 const START_DEADLINE: Duration = Duration::from_secs(10);
@@ -33,12 +33,12 @@ const PAUSE_AFTER_LOSS: Duration = Duration::from_millis(50);
 
 /// The command line that starts the broker of a host: `PROGRAM ARGS… SOCKET`.
 #[derive(Debug, Clone)]
-pub(crate) struct BrokerCommand {
-    pub(crate) program: PathBuf,
+pub struct BrokerCommand {
+    pub program: PathBuf,
     /// Arguments before the path of the socket.
-    pub(crate) args: Vec<OsString>,
+    pub args: Vec<OsString>,
     /// Its environment, without the address of the store.
-    pub(crate) env: Vec<(OsString, OsString)>,
+    pub env: Vec<(OsString, OsString)>,
 }
 
 impl BrokerCommand {
@@ -215,7 +215,7 @@ impl BrokerLink {
     }
 
     /// Uses a broker that is connected already.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn through(stream: UnixStream) -> Arc<BrokerLink> {
         let command = BrokerCommand { program: PathBuf::new(), args: Vec::new(), env: Vec::new() };
         let link = BrokerLink::new(PathBuf::new(), command);

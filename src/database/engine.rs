@@ -17,7 +17,7 @@ use tokio_postgres::{AsyncMessage, Client};
 use super::error::{DatabaseError, with_causes};
 use super::session::{self, CallFailure, Link};
 use super::url::StoreUrl;
-use crate::sys::clock::Deadline;
+use sys::clock::Deadline;
 
 /// Time for which a call is tried before it fails.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The reason for which a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DatabaseError {
+pub enum DatabaseError {
     #[error("the shared store has no team {team:?}")]
     NoSuchTeam { team: String },
     #[error(

@@ -13,8 +13,8 @@ use std::time::Duration;
 use super::calls::Database;
 use super::open::execute;
 use super::url::StoreUrl;
-use crate::sys::exec::{self, ExecCommand};
-use crate::sys::{env, fs, rand};
+use sys::exec::{self, ExecCommand};
+use sys::{env, fs, rand};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -68,7 +68,7 @@ impl TestDatabase {
         format!("{server}/{}{query}", self.name)
     }
 
-    pub(crate) fn store_url(&self) -> StoreUrl {
+    pub fn store_url(&self) -> StoreUrl {
         StoreUrl::parse(&self.url()).expect("a valid address")
     }
 
@@ -76,7 +76,8 @@ impl TestDatabase {
     ///
     /// # Panics
     /// Panics if the database is on a shared one.
-    pub fn cluster(&self) -> &TestCluster {
+    #[cfg(test)]
+    pub(crate) fn cluster(&self) -> &TestCluster {
         self.cluster.as_ref().expect("the database has a cluster of its own")
     }
 
@@ -201,7 +202,8 @@ impl TestCluster {
     }
 
     /// Runs a program as the owner of the server. Returns its standard output.
-    pub fn run_tool(&self, argv: &[&str]) -> String {
+    #[cfg(test)]
+    pub(crate) fn run_tool(&self, argv: &[&str]) -> String {
         run_as_owner(&[], argv.iter().map(OsString::from))
     }
 

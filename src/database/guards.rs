@@ -13,7 +13,7 @@ use super::rows::{Interest, StoreChange};
 
 /// A lock, released on drop.
 #[derive(Debug)]
-pub(crate) struct HeldLock {
+pub struct HeldLock {
     /// The connection through which it was acquired.
     pipe: Arc<Pipe>,
     handle: u64,
@@ -24,7 +24,7 @@ pub(crate) struct HeldLock {
 impl HeldLock {
     /// Returns true if the lock was lost, because the database or the broker was out of reach for
     /// too long. Another process may hold it.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.pipe.has_lost(self.handle)
     }
 }
@@ -40,7 +40,7 @@ impl Drop for HeldLock {
 
 /// The lease of a team's lead, released on drop.
 #[derive(Debug)]
-pub(crate) struct HeldLease {
+pub struct HeldLease {
     lock: HeldLock,
     number: i64,
 }
@@ -48,20 +48,20 @@ pub(crate) struct HeldLease {
 impl HeldLease {
     /// Returns the number for [`Actor::fence`](super::Actor::fence), which grows with each
     /// acquisition.
-    pub(crate) fn number(&self) -> i64 {
+    pub fn number(&self) -> i64 {
         self.number
     }
 
     /// Returns true if the lease was lost. The database refuses calls with its number once another
     /// process has acquired it.
-    pub(crate) fn is_lost(&self) -> bool {
+    pub fn is_lost(&self) -> bool {
         self.lock.is_lost()
     }
 }
 
 /// A subscription to the changes of a team, ended on drop.
 #[derive(Debug)]
-pub(crate) struct Subscription {
+pub struct Subscription {
     link: Arc<BrokerLink>,
     handle: u64,
 }
@@ -75,7 +75,7 @@ impl Drop for Subscription {
 impl Database {
     /// Acquires the lock `name` of a team, which excludes other holders on every host until the
     /// guard is dropped or its process ends. `None` if it was not free within `deadline`.
-    pub(crate) fn lock(
+    pub fn lock(
         &self,
         team: &str,
         name: &str,
@@ -94,7 +94,7 @@ impl Database {
     }
 
     /// Acquires the lease of a team's lead; `None` if another process holds it.
-    pub(crate) fn take_lease(&self, team: &str) -> Result<Option<HeldLease>, DatabaseError> {
+    pub fn take_lease(&self, team: &str) -> Result<Option<HeldLease>, DatabaseError> {
         let (handle, actor, team) = (self.link.next_handle(), self.actor.clone(), team.to_owned());
         let (reply, pipe) = self.link.request(&Request::TakeLease { handle, actor, team })?;
         let number: Option<i64> = parse_reply("take_lease", &reply)?;
@@ -106,7 +106,7 @@ impl Database {
 
     /// Calls `on_change` on a separate thread for every later change of a team that `interest`
     /// covers, until the subscription is dropped.
-    pub(crate) fn subscribe(
+    pub fn subscribe(
         &self,
         team: &str,
         interest: &Interest,

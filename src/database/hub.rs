@@ -14,8 +14,8 @@ use super::error::DatabaseError;
 use super::protocol::{Push, Request};
 use super::rows::{Actor, DocumentKind, Interest, StoreChange};
 use super::url::StoreUrl;
-use crate::sys::clock::Deadline;
-use crate::sys::rand;
+use sys::clock::Deadline;
+use sys::rand;
 
 /// Pauses of a client that waits for a lock.
 const MIN_LOCK_PAUSE: Duration = Duration::from_millis(2);

@@ -15,19 +15,19 @@ use super::url::StoreUrl;
 
 /// The state of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SchemaReport {
+pub struct SchemaReport {
     /// The version of PostgreSQL, as it reports it.
-    pub(crate) server: String,
+    pub server: String,
     /// The version of the schema that is applied, 0 for none.
-    pub(crate) version: i64,
+    pub version: i64,
     /// The version that this release needs.
-    pub(crate) known: i64,
+    pub known: i64,
 }
 
 impl Database {
     /// Uses the broker of this host, whose socket is in `socket_dir`, and starts it when it is
     /// needed. Connects with the first call.
-    pub(crate) fn connect(url: &StoreUrl, socket_dir: &Path, command: &BrokerCommand) -> Database {
+    pub fn connect(url: &StoreUrl, socket_dir: &Path, command: &BrokerCommand) -> Database {
         let socket = socket_dir.join(&url.digest()[..16]).with_extension("sock");
         let mut command = command.clone();
         let variables = url.variables();
@@ -40,7 +40,7 @@ impl Database {
     ///
     /// # Errors
     /// [`DatabaseError::TooNew`] if a newer release has set it up.
-    pub(crate) fn init(url: &StoreUrl) -> Result<(SchemaReport, SchemaReport), DatabaseError> {
+    pub fn init(url: &StoreUrl) -> Result<(SchemaReport, SchemaReport), DatabaseError> {
         on_client(url, async |client, url| {
             let before = report(client, url).await?;
             let SchemaReport { version: found, known, .. } = before;
@@ -53,7 +53,7 @@ impl Database {
     }
 
     /// Returns the state of a database.
-    pub(crate) fn check(url: &StoreUrl) -> Result<SchemaReport, DatabaseError> {
+    pub fn check(url: &StoreUrl) -> Result<SchemaReport, DatabaseError> {
         on_client(url, async |client, url| report(client, url).await)
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn on_client<T: Send + 'static>(
 }
 
 /// Runs SQL statements for tests. Returns the columns of the rows as text.
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) fn execute(
     url: &StoreUrl,
     sql: &str,

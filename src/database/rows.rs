@@ -4,20 +4,20 @@ use serde::{Deserialize, Serialize};
 
 /// The author of the calls. The database refuses the calls of a fenced author.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Actor {
+pub struct Actor {
     /// The run that the calling process belongs to; `None` outside of members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) incarnation: Option<String>,
+    pub incarnation: Option<String>,
     /// The number of the lead's lease; `None` outside of leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) fence: Option<i64>,
+    pub fence: Option<i64>,
 }
 
 /// The kinds of documents of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum DocumentKind {
+pub enum DocumentKind {
     /// The team file; its key is empty.
     Config,
     /// Its key is empty.
@@ -36,48 +36,48 @@ pub(crate) enum DocumentKind {
 
 /// A document as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct StoredDocument {
-    pub(crate) key: String,
+pub struct StoredDocument {
+    pub key: String,
     /// Changes with each write and is never reused.
-    pub(crate) version: i64,
+    pub version: i64,
     /// JSON text, byte for byte as written.
-    pub(crate) body: String,
+    pub body: String,
 }
 
 /// A document to write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct DocumentWrite<'a> {
-    pub(crate) kind: DocumentKind,
-    pub(crate) key: &'a str,
-    pub(crate) body: &'a str,
+pub struct DocumentWrite<'a> {
+    pub kind: DocumentKind,
+    pub key: &'a str,
+    pub body: &'a str,
     /// For [`DocumentKind::Config`], the folded names of the members on the roster; `None` for
     /// other kinds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) names: Option<&'a [String]>,
+    pub names: Option<&'a [String]>,
 }
 
 /// A message to append.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct MailEntry {
+pub struct MailEntry {
     /// Unique within the mailbox; a second message with the same id is not stored.
-    pub(crate) msg_id: String,
+    pub msg_id: String,
     /// The entry, as JSON text.
-    pub(crate) body: String,
+    pub body: String,
 }
 
 /// A message as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct MailRow {
-    pub(crate) msg_id: String,
-    pub(crate) body: String,
+pub struct MailRow {
+    pub msg_id: String,
+    pub body: String,
     /// Its reader has it.
-    pub(crate) delivered: bool,
+    pub delivered: bool,
 }
 
 /// The messages to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum MailScope {
+pub enum MailScope {
     All,
     /// Those that were not delivered, and the newest 32 others.
     Recent,
@@ -87,7 +87,7 @@ pub(crate) enum MailScope {
 /// The result of appending messages.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Appended {
+pub enum Appended {
     /// The ids that were new to the mailbox, in the order of the entries.
     Stored(Vec<String>),
     /// The owner is not on the roster; nothing was stored.
@@ -96,31 +96,31 @@ pub(crate) enum Appended {
 
 /// A task as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct StoredTask {
-    pub(crate) id: u64,
-    pub(crate) version: i64,
+pub struct StoredTask {
+    pub id: u64,
+    pub version: i64,
     /// The content of the task file, as JSON text.
-    pub(crate) body: String,
+    pub body: String,
     /// A claim since `body` was written. The reader applies it to the task.
-    pub(crate) claim: Option<StoredClaim>,
-    pub(crate) age_ms: u64,
+    pub claim: Option<StoredClaim>,
+    pub age_ms: u64,
 }
 
 /// A claim of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoredClaim {
+pub struct StoredClaim {
     /// The member's name as given.
-    pub(crate) by: String,
+    pub by: String,
     /// Milliseconds since the epoch.
-    pub(crate) at: u64,
+    pub at: u64,
     /// Random id of the claim, under which it is journaled. A repeated call has the same.
-    pub(crate) event: String,
+    pub event: String,
 }
 
 /// The tasks to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum TaskScope {
+pub enum TaskScope {
     All,
     /// All except completed and cancelled tasks.
     Open,
@@ -130,44 +130,44 @@ pub(crate) enum TaskScope {
 
 /// The tasks that were read.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct StoredTasks {
+pub struct StoredTasks {
     /// By id.
-    pub(crate) tasks: Vec<StoredTask>,
+    pub tasks: Vec<StoredTask>,
     /// The ids of deleted tasks.
-    pub(crate) deleted: Vec<u64>,
+    pub deleted: Vec<u64>,
     /// The largest id that was ever assigned.
-    pub(crate) mark: u64,
+    pub mark: u64,
 }
 
 /// A task to write, with the fields by which claims select it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct TaskWrite {
-    pub(crate) id: u64,
+pub struct TaskWrite {
+    pub id: u64,
     /// The version that the write replaces; `None` for a new task.
-    pub(crate) expected: Option<i64>,
-    pub(crate) body: String,
+    pub expected: Option<i64>,
+    pub body: String,
     /// The name of its state.
-    pub(crate) state: &'static str,
+    pub state: &'static str,
     /// The owner's name in the form in which names are compared.
-    pub(crate) owner: Option<String>,
-    pub(crate) priority: i64,
+    pub owner: Option<String>,
+    pub priority: i64,
     /// The required role in lower case.
-    pub(crate) role: Option<String>,
+    pub role: Option<String>,
     /// Internal to another program, and never claimed.
-    pub(crate) internal: bool,
-    pub(crate) has_command: bool,
+    pub internal: bool,
+    pub has_command: bool,
     /// Patterns of the paths that the task may touch.
-    pub(crate) files: Vec<String>,
-    pub(crate) blocked_by: Vec<u64>,
+    pub files: Vec<String>,
+    pub blocked_by: Vec<u64>,
     /// The part of the journal line of a claim that depends on the task: fields of a JSON object,
     /// without the braces.
-    pub(crate) claim_line: String,
+    pub claim_line: String,
 }
 
 /// The tasks that a claim may take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ClaimScope {
+pub enum ClaimScope {
     /// Tasks with a command, for a member that has no task in progress.
     Command,
     /// Tasks without a command.
@@ -178,24 +178,24 @@ pub(crate) enum ClaimScope {
 
 /// A claim to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ClaimCall<'a> {
-    pub(crate) scope: ClaimScope,
+pub struct ClaimCall<'a> {
+    pub scope: ClaimScope,
     #[serde(flatten)]
-    pub(crate) claim: &'a StoredClaim,
+    pub claim: &'a StoredClaim,
     /// The member's name in the form in which names are compared.
-    pub(crate) who: String,
+    pub who: String,
     /// The member's role in lower case; ignored for [`ClaimScope::Task`].
-    pub(crate) role: Option<String>,
+    pub role: Option<String>,
     /// Refuse a member that has a task in progress.
-    pub(crate) busy_check: bool,
+    pub busy_check: bool,
     /// The other part of the journal line, in the form of [`TaskWrite::claim_line`].
-    pub(crate) line: String,
+    pub line: String,
 }
 
 /// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ClaimReply {
+pub enum ClaimReply {
     Claimed(StoredTask),
     /// The member has this task in progress.
     Busy(u64),
@@ -208,37 +208,37 @@ pub(crate) enum ClaimReply {
 /// The logs of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum LogKind {
+pub enum LogKind {
     Journal,
     Handoff,
 }
 
 /// A line to append to a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LogEntry {
+pub struct LogEntry {
     /// Unique within the log; a second line with the same id is not stored.
-    pub(crate) id: String,
+    pub id: String,
     /// Milliseconds since the epoch.
-    pub(crate) at: u64,
+    pub at: u64,
     /// The task that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<u64>,
+    pub task: Option<u64>,
     /// JSON text.
-    pub(crate) body: String,
+    pub body: String,
 }
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct LogRow {
+pub struct LogRow {
     /// Position. A line that is committed later has a larger one.
-    pub(crate) seq: i64,
-    pub(crate) body: String,
+    pub seq: i64,
+    pub body: String,
 }
 
 /// The lines of a log to read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum LogScope {
+pub enum LogScope {
     /// After this position, at most `limit` lines.
     After { seq: i64, limit: u32 },
     /// From this time on, in milliseconds since the epoch.
@@ -252,7 +252,7 @@ pub(crate) enum LogScope {
 /// A change that another process, or this one, has committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StoreChange {
+pub enum StoreChange {
     Document {
         kind: DocumentKind,
         key: String,
@@ -272,7 +272,7 @@ pub(crate) enum StoreChange {
 /// a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Interest {
+pub enum Interest {
     All,
     /// Changes that may concern the member with this mailbox and record.
     Member(String),

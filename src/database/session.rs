@@ -13,7 +13,7 @@ use super::error::{DatabaseError, with_causes};
 use super::schema;
 use super::tls;
 use super::url::StoreUrl;
-use crate::sys::clock;
+use sys::clock;
 
 /// Limit of a connection attempt with TLS and login. Resolving a name has no limit of its own.
 const OPENING: Duration = Duration::from_secs(15);

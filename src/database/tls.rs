@@ -17,7 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::DatabaseError;
 use super::url::{CertificateCheck, StoreUrl};
-use crate::sys::fs;
+use sys::fs;
 
 const ROOTS_LIMIT: u64 = 16 << 20;
 

@@ -8,8 +8,8 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 use super::error::{DatabaseError, with_causes};
-use crate::model::digest;
-use crate::sys::fs;
+use model::digest;
+use sys::fs;
 
 /// Part of the digest, so that releases with another protocol use another broker.
 const PROTOCOL: &[u8] = b"phalanx store 3";
@@ -34,7 +34,7 @@ pub(super) enum CertificateCheck {
 
 /// A parsed address. Its texts do not show the password.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct StoreUrl {
+pub struct StoreUrl {
     /// As given, with the password if it had one.
     text: String,
     config: Config,
@@ -65,7 +65,7 @@ impl StoreUrl {
     ///
     /// # Errors
     /// [`DatabaseError::BadUrl`], which does not show the address, since it may hold a password.
-    pub(crate) fn parse(text: &str) -> Result<StoreUrl, DatabaseError> {
+    pub fn parse(text: &str) -> Result<StoreUrl, DatabaseError> {
         let bad = |reason: &str| DatabaseError::BadUrl { reason: reason.to_owned() };
         if !["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)) {
             return Err(bad("it does not begin with postgres:// or postgresql://"));
@@ -90,11 +90,7 @@ impl StoreUrl {
     /// Adds the password if the address has none: `given` (`PGPASSWORD`), or the entry of the
     /// passfile (`PGPASSFILE`, `~/.pgpass`). A passfile that other users can read is ignored, as by
     /// libpq.
-    pub(crate) fn with_password(
-        mut self,
-        given: Option<&str>,
-        passfile: Option<&Path>,
-    ) -> StoreUrl {
+    pub fn with_password(mut self, given: Option<&str>, passfile: Option<&Path>) -> StoreUrl {
         if self.config.get_password().is_some() {
             return self;
         }
@@ -120,7 +116,7 @@ impl StoreUrl {
     }
 
     /// Returns host, port and database, for messages.
-    pub(crate) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         let database = self.config.get_dbname().or(self.config.get_user()).unwrap_or_default();
         let (host, port) = self.first_host();
         format!("{host}:{port}/{database}")
@@ -138,7 +134,7 @@ impl StoreUrl {
     }
 
     /// Returns a name for files that belong to this address; the password is not part of it.
-    pub(crate) fn digest(&self) -> String {
+    pub fn digest(&self) -> String {
         let mut shown = self.config.clone();
         shown.password("");
         let checks = format!("{shown:?} {:?} {:?}", self.check, self.roots);
@@ -146,12 +142,12 @@ impl StoreUrl {
     }
 
     /// Returns the address as it was given, and a password from outside of it.
-    pub(crate) fn parts(&self) -> (String, Option<String>) {
+    pub fn parts(&self) -> (String, Option<String>) {
         (self.text.clone(), self.password.clone())
     }
 
     /// Returns the variables from which another process makes the same address.
-    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+    pub fn variables(&self) -> Vec<(OsString, OsString)> {
         let password = self.password.iter().map(|word| ("PGPASSWORD".into(), word.into()));
         std::iter::once(("PHALANX_STORE".into(), self.text.clone().into()))
             .chain(password)

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::hook::{HookCommand, Invocation};
-use crate::model::text;
-use crate::sys::exec::{self, ExecCommand, ExecError};
-use crate::sys::{clock, proc, rand};
+use model::hook::{HookCommand, Invocation};
+use model::text;
+use sys::exec::{self, ExecCommand, ExecError};
+use sys::{clock, proc, rand};
 
 /// Characters kept of each output stream.
 const LONGEST: usize = 10_000;
@@ -23,18 +23,18 @@ const OWNER: &str = "PHALANX_HOOK_OWNER";
 
 /// The input and surroundings of one hook run.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
+pub struct Call<'a> {
     /// The event; written to the hook's stdin as JSON.
-    pub(crate) input: &'a Value,
+    pub input: &'a Value,
     /// The complete environment: nothing is inherited from this process.
-    pub(crate) env: &'a [(OsString, OsString)],
-    pub(crate) cwd: &'a Path,
+    pub env: &'a [(OsString, OsString)],
+    pub cwd: &'a Path,
     /// Random id of the caller, by which [`end_all`] finds its runs.
-    pub(crate) owner: &'a str,
+    pub owner: &'a str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub enum End {
     Code(i32),
     Signal(i32),
     /// The deadline passed; the hook and all processes that it started were stopped.
@@ -44,16 +44,16 @@ pub(crate) enum End {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ran {
-    pub(crate) end: End,
+pub struct Ran {
+    pub end: End,
     /// Without escape sequences, cut to 10,000 characters; so is `stderr`.
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) elapsed_ms: u64,
+    pub stdout: String,
+    pub stderr: String,
+    pub elapsed_ms: u64,
 }
 
 /// Runs the hook and waits until it exits or its timeout has passed.
-pub(crate) fn run(hook: &HookCommand, call: &Call) -> Ran {
+pub fn run(hook: &HookCommand, call: &Call) -> Ran {
     let mark = rand::uuid();
     let command = command(hook, call, &mark);
     let begun = clock::now_ms();
@@ -83,7 +83,7 @@ pub(crate) fn run(hook: &HookCommand, call: &Call) -> Ran {
 }
 
 /// Stops all running hooks of this owner; each pending [`run`] then returns soon.
-pub(crate) fn end_all(owner: &str) {
+pub fn end_all(owner: &str) {
     proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }
 

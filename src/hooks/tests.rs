@@ -6,10 +6,10 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::hook::{HookCommand, HookEvent, Invocation};
-use crate::sys::exec::{self, ExecCommand};
-use crate::sys::fs;
-use crate::sys::proc::{self, Process};
+use model::hook::{HookCommand, HookEvent, Invocation};
+use sys::exec::{self, ExecCommand};
+use sys::fs;
+use sys::proc::{self, Process};
 
 struct HookDir(TempDir);
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::program::LaunchProblem;
 use super::run::LauncherRun;
-use crate::model::topic::Topic;
-use crate::store::{DatabaseError, FileBridge, StoreError, TeamStore, TeamWatch};
-use crate::sys::clock::{Deadline, sleep};
-use crate::sys::proc::{self, Process};
-use crate::sys::signal::TERM;
+use model::topic::Topic;
+use store::{DatabaseError, FileBridge, StoreError, TeamStore, TeamWatch};
+use sys::clock::{Deadline, sleep};
+use sys::proc::{self, Process};
+use sys::signal::TERM;
 
 /// Time to wait for the files of the team before the program starts.
 const FIRST_COPY: Duration = Duration::from_secs(30);

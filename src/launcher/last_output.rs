@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use super::program::search_path;
 use super::run::LauncherRun;
-use crate::backend::tmux::OwnPane;
-use crate::model::record::ExitRecord;
-use crate::model::text;
-use crate::sys::proc::Process;
-use crate::sys::{env, fs, tty};
+use backend::tmux::OwnPane;
+use model::record::ExitRecord;
+use model::text;
+use sys::proc::Process;
+use sys::{env, fs, tty};
 
 /// Maximum number of lines that are kept.
 const LINES: usize = 200;

@@ -11,12 +11,12 @@ use std::time::Duration;
 use super::last_output::LastOutput;
 use super::program::{LaunchProblem, exec_problem};
 use super::run::{LauncherRun, SharedLog};
-use crate::backend::pty::{AttachServer, Broadcaster, places};
-use crate::model::causes::error_chain;
-use crate::model::spec::Terminal;
-use crate::sys::child::{ChildExit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
-use crate::sys::env;
-use crate::sys::proc::{self, Process};
+use backend::pty::{AttachServer, Broadcaster, places};
+use model::causes::error_chain;
+use model::spec::Terminal;
+use sys::child::{ChildExit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
+use sys::env;
+use sys::proc::{self, Process};
 
 /// Maximum number of bytes per read from the terminal.
 const CHUNK: usize = 64 * 1024;

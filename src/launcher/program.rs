@@ -4,11 +4,11 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::model::causes::innermost;
-use crate::model::spec::Terminal;
-use crate::sys::child::Program;
-use crate::sys::exec::ExecError;
-use crate::sys::{env, fs};
+use model::causes::innermost;
+use model::spec::Terminal;
+use sys::child::Program;
+use sys::exec::ExecError;
+use sys::{env, fs};
 
 /// Variables taken from the pane; all others come from the spec.
 const FROM_PANE: [&str; 3] = ["TMUX", "TMUX_PANE", "TERM"];
@@ -23,11 +23,11 @@ const NOT_RUNNABLE: i32 = 126;
 
 /// The command of a spec, in the operating system's string types.
 #[derive(Debug)]
-pub(crate) struct ProgramCommand {
-    pub(crate) argv: Vec<OsString>,
-    pub(crate) cwd: PathBuf,
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) terminal: Terminal,
+pub struct ProgramCommand {
+    pub argv: Vec<OsString>,
+    pub cwd: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+    pub terminal: Terminal,
 }
 
 /// The reason why the program did not start.

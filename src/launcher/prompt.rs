@@ -12,17 +12,17 @@ use std::time::Duration;
 
 use super::output::ProgramOutput;
 use super::run::LauncherRun;
-use crate::backend::pty::Broadcaster;
-use crate::backend::tmux;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::placement::Placement;
-use crate::model::prompt::{PromptSeen, prompt_in};
-use crate::store::{StoreError, TeamStore, now};
-use crate::sys::child::LoopHandle;
-use crate::sys::env;
-use crate::sys::output_watch::{OutputWatch, Stopper, Wakeup};
-use crate::sys::proc::{AwaitedInput, Liveness, Process, awaited_input, liveness};
+use backend::pty::Broadcaster;
+use backend::tmux;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use model::placement::Placement;
+use model::prompt::{PromptSeen, prompt_in};
+use store::{StoreError, TeamStore, now};
+use sys::child::LoopHandle;
+use sys::env;
+use sys::output_watch::{OutputWatch, Stopper, Wakeup};
+use sys::proc::{AwaitedInput, Liveness, Process, awaited_input, liveness};
 
 /// Time without output after which the program is looked at.
 const QUIET: Duration = Duration::from_millis(500);
@@ -183,7 +183,7 @@ impl PromptWatcher {
             since: now(),
             is_announced: false,
         });
-        let set = |record: &mut crate::model::record::MemberRecord| record.prompt = seen.clone();
+        let set = |record: &mut model::record::MemberRecord| record.prompt = seen.clone();
         if self.team.change_record(&self.member, &self.incarnation, set)?.is_some() {
             let note = Note::of(EventKind::MemberPrompt).member(&self.member);
             self.team.record(match line {

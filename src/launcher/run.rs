@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::program::{LaunchProblem, ProgramCommand};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::ProcessId;
-use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
-use crate::model::spec::{self, OsText, Terminal};
-use crate::model::text;
-use crate::model::transcript::TranscriptForm;
-use crate::store::{Store, TeamStore, now, take_spec};
-use crate::sys::env;
-use crate::sys::fs::{FsError, LogFile, remove_log};
-use crate::sys::proc::Process;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use model::lifecycle::MemberState;
+use model::placement::ProcessId;
+use model::record::{ExitRecord, MemberRecord, StartRecord};
+use model::spec::{self, OsText, Terminal};
+use model::text;
+use model::transcript::TranscriptForm;
+use store::{Store, TeamStore, now, take_spec};
+use sys::env;
+use sys::fs::{FsError, LogFile, remove_log};
+use sys::proc::Process;
 
 /// Size in bytes above which a log is rotated.
 const LOG_LIMIT: u64 = 8 * 1024 * 1024;
@@ -27,12 +27,12 @@ const LOG_LIMIT: u64 = 8 * 1024 * 1024;
 pub(super) type SharedLog = Arc<Mutex<LogFile>>;
 
 /// One run of a member, as its launcher sees it.
-pub(crate) struct LauncherRun {
-    pub(crate) command: ProgramCommand,
-    pub(crate) store: Store,
-    pub(crate) team: TeamStore,
-    pub(crate) member: MemberName,
-    pub(crate) incarnation: Incarnation,
+pub struct LauncherRun {
+    pub command: ProgramCommand,
+    pub store: Store,
+    pub team: TeamStore,
+    pub member: MemberName,
+    pub incarnation: Incarnation,
     /// Maximum time to keep the terminal open after a failed start.
     pub(super) linger: Duration,
     /// The program uses the team's files, which are copies of the team in the shared store.
@@ -251,7 +251,7 @@ impl LauncherRun {
     }
 
     /// Appends a line to the log, or writes it to standard error if there is none.
-    pub(crate) fn print(&self, line: &str) {
+    pub fn print(&self, line: &str) {
         match &self.log {
             Some(log) => {
                 let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,15 +9,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::run::LauncherRun;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::rate_limit::LimitHit;
-use crate::model::transcript::TranscriptForm;
-use crate::model::usage::{MemberUsage, TranscriptState};
-use crate::store::{StoreError, TeamStore, TeamWatch, now};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::fs;
-use crate::sys::watch::Watch;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use model::rate_limit::LimitHit;
+use model::transcript::TranscriptForm;
+use model::usage::{MemberUsage, TranscriptState};
+use store::{StoreError, TeamStore, TeamWatch, now};
+use sys::clock::{self, Deadline};
+use sys::fs;
+use sys::watch::Watch;
 
 /// Time from a change to the read: a program writes the lines of a response one after the other.
 const SETTLE: Duration = Duration::from_secs(1);

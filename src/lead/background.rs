@@ -1,7 +1,7 @@
 //! Runs blocking work outside the lead's loop and journals failures as warnings.
 
-use crate::model::event::{EventKind, Note};
-use crate::ops::{self, Context, OpsError, TeamStore};
+use model::event::{EventKind, Note};
+use ops::{self, Context, OpsError, TeamStore};
 
 /// Runs `run` on a blocking thread so that the loop keeps handling signals. A failure is journaled
 /// as a warning and does not stop the lead.

@@ -17,19 +17,19 @@ use super::react::react;
 use super::sources::LeadInput;
 use super::state::{Goal, LeadEnd, State};
 use super::stopper::{self, DueStop};
-use crate::event_loop::{Batch, InputQueue, SWEEP};
-use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{MemberName, RequestId};
-use crate::model::lifecycle::MemberState;
-use crate::model::question::Question;
-use crate::model::record::MemberRecord;
-use crate::model::settings::Settings;
-use crate::model::time::Timestamp;
-use crate::model::topic::Topic;
-use crate::ops::{self, Context, JournalReader, Kind, Lease, OpsError, TeamStore};
-use crate::sys::clock::Deadline;
-use crate::sys::failpoint;
-use crate::sys::fs;
+use event_loop::{Batch, InputQueue, SWEEP};
+use model::event::{Event as Noted, EventKind, Note};
+use model::id::{MemberName, RequestId};
+use model::lifecycle::MemberState;
+use model::question::Question;
+use model::record::MemberRecord;
+use model::settings::Settings;
+use model::time::Timestamp;
+use model::topic::Topic;
+use ops::{self, Context, JournalReader, Kind, Lease, OpsError, TeamStore};
+use sys::clock::Deadline;
+use sys::failpoint;
+use sys::fs;
 
 /// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
 /// change.
@@ -45,19 +45,19 @@ const AGAIN: Duration = Duration::from_millis(100);
 const HOSTS: Duration = Duration::from_secs(55);
 
 /// The parameters of a lead that is about to run.
-pub(crate) struct LeadOptions<'a> {
-    pub(crate) ctx: &'a Context,
-    pub(crate) team: &'a TeamStore,
+pub struct LeadOptions<'a> {
+    pub ctx: &'a Context,
+    pub team: &'a TeamStore,
     /// Held until the lead has ended.
-    pub(crate) lease: Lease,
-    pub(crate) goal: Goal,
+    pub lease: Lease,
+    pub goal: Goal,
     /// The settings that the goal follows from; `None` for a team of another program. Later ones
     /// are applied as changes.
-    pub(crate) settings: Option<Settings>,
+    pub settings: Option<Settings>,
     /// An agent lead runs beside this loop and gets the lead's messages.
-    pub(crate) has_agent_lead: bool,
+    pub has_agent_lead: bool,
     /// Earlier events are not reported.
-    pub(crate) journal: JournalReader,
+    pub journal: JournalReader,
 }
 
 struct LeadDriver<'a> {
@@ -97,7 +97,7 @@ struct LeadDriver<'a> {
 /// # Errors
 /// Returns an error if the team cannot be watched, its settings cannot be read at the start, or the
 /// journal cannot be written. A failure of one member is a warning in the journal instead.
-pub(crate) async fn lead(
+pub async fn lead(
     lead: LeadOptions<'_>,
     stops: &mut UnboundedReceiver<Stop>,
     report: &mut dyn FnMut(&Noted),

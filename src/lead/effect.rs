@@ -1,20 +1,20 @@
 //! The effects that the lead's step requests. The driver carries them out in order.
 
-use crate::model::budget::BudgetUse;
-use crate::model::external_change::ExternalChange;
-use crate::model::followup::NotificationStep;
-use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
-use crate::model::launch::LaunchSpec;
-use crate::model::lifecycle::Cause;
-use crate::model::placement::ProcessId;
-use crate::model::record::MemberRecord;
-use crate::model::request::{ShutdownOutcome, WorkLeft};
-use crate::ops::effects::health::Silence;
-use crate::ops::ending::remove::MemberRemoval;
-use crate::ops::team::hooks::Occasion;
+use model::budget::BudgetUse;
+use model::external_change::ExternalChange;
+use model::followup::NotificationStep;
+use model::id::{Incarnation, MemberName, RequestId, TaskId};
+use model::launch::LaunchSpec;
+use model::lifecycle::Cause;
+use model::placement::ProcessId;
+use model::record::MemberRecord;
+use model::request::{ShutdownOutcome, WorkLeft};
+use ops::effects::health::Silence;
+use ops::ending::remove::MemberRemoval;
+use ops::team::hooks::Occasion;
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
-pub(crate) const STOP_DEADLINE_S: u64 = 30;
+pub const STOP_DEADLINE_S: u64 = 30;
 
 /// An action for the driver.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::board::Board;
-use crate::model::envelope::Envelope;
-use crate::model::event::{Event as Noted, EventKind};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::question::Question;
-use crate::model::record::MemberRecord;
-use crate::model::request::ShutdownRequest;
-use crate::model::settings::Settings;
-use crate::model::time::Timestamp;
+use model::board::Board;
+use model::envelope::Envelope;
+use model::event::{Event as Noted, EventKind};
+use model::id::{Incarnation, MemberName};
+use model::question::Question;
+use model::record::MemberRecord;
+use model::request::ShutdownRequest;
+use model::settings::Settings;
+use model::time::Timestamp;
 
 /// A person's request to stop the lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub enum Stop {
     Gracefully,
     ByForce,
     /// Stops only the lead; members keep running.
@@ -26,17 +26,17 @@ pub(crate) enum Stop {
 /// The result of `Effect::StopRun`: the placement is proven closed, or the reason why not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoppedRun {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
-    pub(crate) result: Result<(), String>,
+    pub name: MemberName,
+    pub incarnation: Incarnation,
+    pub result: Result<(), String>,
 }
 
 /// A message that answers a member's plan or question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AnswerSent {
-    pub(crate) member: MemberName,
-    pub(crate) from: String,
-    pub(crate) request_id: String,
+    pub member: MemberName,
+    pub from: String,
+    pub request_id: String,
 }
 
 impl AnswerSent {
@@ -56,8 +56,8 @@ impl AnswerSent {
 /// A sign of life: a member has sent a message, filed a request or said something about a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SignOfLife {
-    pub(crate) member: MemberName,
-    pub(crate) at: Timestamp,
+    pub member: MemberName,
+    pub at: Timestamp,
 }
 
 impl SignOfLife {

@@ -8,9 +8,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::event::Stop;
-use crate::model::event::{Event, EventKind, Note};
-use crate::ops::team::hooks::{self, Occasion};
-use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
+use model::event::{Event, EventKind, Note};
+use ops::team::hooks::{self, Occasion};
+use ops::{self, Context, JournalReader, OpsError, TeamStore};
 
 /// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
 /// does not overload the machine.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::model::id::MemberName;
-use crate::model::record::MemberRecord;
-use crate::ops::{self, Context, TeamStore};
+use model::id::MemberName;
+use model::record::MemberRecord;
+use ops::{self, Context, TeamStore};
 
 /// Starts the label thread, which ends when the sender is dropped.
 pub(super) fn labeller(ctx: &Context, team: &TeamStore) -> UnboundedSender<Vec<MemberRecord>> {

@@ -21,13 +21,13 @@ use std::collections::BTreeSet;
 use super::effect::Effect;
 use super::event::Event;
 use super::state::{BoardView, Goal, LeadEnd, Phase, State};
-use crate::model::board::Board;
-use crate::model::external_change;
-use crate::model::id::MemberName;
-use crate::model::request::ShutdownRequest;
-use crate::model::results;
-use crate::model::settings::Finish;
-use crate::model::time::Timestamp;
+use model::board::Board;
+use model::external_change;
+use model::id::MemberName;
+use model::request::ShutdownRequest;
+use model::results;
+use model::settings::Finish;
+use model::time::Timestamp;
 
 impl State {
     /// Returns the time of the next required tick.

@@ -2,10 +2,10 @@
 //! work.
 
 use super::event::StoppedRun;
-use crate::event_loop::Inputs;
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::placement::ProcessId;
-use crate::sys::proc::{self, Process};
+use event_loop::Inputs;
+use model::id::{Incarnation, MemberName};
+use model::placement::ProcessId;
+use sys::proc::{self, Process};
 
 /// An input that the driver turns into an event.
 #[derive(Debug, Clone)]

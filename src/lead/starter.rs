@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use super::sources::LeadInput;
-use crate::event_loop::Inputs;
-use crate::model::id::MemberName;
-use crate::model::launch::LaunchSpec;
-use crate::model::topic::Topic;
-use crate::ops::starting::spawn;
-use crate::ops::{Context, TeamStore};
+use event_loop::Inputs;
+use model::id::MemberName;
+use model::launch::LaunchSpec;
+use model::topic::Topic;
+use ops::starting::spawn;
+use ops::{Context, TeamStore};
 
 /// Time limit for a member to prove that it runs.
 const DEADLINE: Duration = Duration::from_secs(30);

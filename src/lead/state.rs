@@ -2,22 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::board::Board;
-use crate::model::budget::Budgets;
-use crate::model::followup::{LastNotification, Reminded, ReminderPolicy};
-use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
-use crate::model::launch::Template;
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::rate_limit::{RateLimit, ResumePolicy};
-use crate::model::record::LaunchRequest;
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::model::settings::{Finish, OnHang, Settings};
-use crate::model::time::Timestamp;
-use crate::model::usage::Prices;
+use model::board::Board;
+use model::budget::Budgets;
+use model::followup::{LastNotification, Reminded, ReminderPolicy};
+use model::id::{Incarnation, MemberName, RequestId, TaskId};
+use model::launch::Template;
+use model::lifecycle::{Cause, MemberState};
+use model::rate_limit::{RateLimit, ResumePolicy};
+use model::record::LaunchRequest;
+use model::request::{ShutdownOutcome, ShutdownRequest};
+use model::settings::{Finish, OnHang, Settings};
+use model::time::Timestamp;
+use model::usage::Prices;
 
 /// The task of the lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Goal {
+pub enum Goal {
     /// Leads until stopped, or until all tasks are over.
     Lead(Finish),
     /// Only carries these requests through, for a command that coordinates its own shutdown.
@@ -26,7 +26,7 @@ pub(crate) enum Goal {
 
 /// The reason why the lead's work is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeadEnd {
+pub enum LeadEnd {
     /// No task on the board can proceed, and all members have ended.
     TasksOver,
     /// A person stopped the team, and all members have ended.

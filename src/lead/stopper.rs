@@ -8,11 +8,11 @@ use tokio::time::timeout;
 
 use super::event::StoppedRun;
 use super::sources::LeadInput;
-use crate::event_loop::Inputs;
-use crate::model::id::{Incarnation, MemberName};
-use crate::ops::ending::stop::{MemberStop, stop_all};
-use crate::ops::{Context, TeamStore};
-use crate::sys::failpoint;
+use event_loop::Inputs;
+use model::id::{Incarnation, MemberName};
+use ops::ending::stop::{MemberStop, stop_all};
+use ops::{Context, TeamStore};
+use sys::failpoint;
 
 /// Time to gather a batch: members that are asked to shut down together become due one after the
 /// other.

@@ -21,55 +21,55 @@ const OF_START: &str = "spawn";
 /// allows everything, and a denial overrides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct AccessPolicy {
+pub struct AccessPolicy {
     #[serde(flatten)]
-    pub(crate) team: AccessLists,
+    pub team: AccessLists,
     /// The lists of members, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) members: BTreeMap<String, LinkAccess>,
+    pub members: BTreeMap<String, LinkAccess>,
 }
 
 /// The lists of the whole team, `[team.access]` in a manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "access", deny_unknown_fields)]
-pub(crate) struct AccessLists {
+pub struct AccessLists {
     /// Only these users may request work; if empty, all.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
-    pub(crate) allow_users: Vec<String>,
+    pub allow_users: Vec<String>,
     /// These users may not request work.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
-    pub(crate) deny_users: Vec<String>,
+    pub deny_users: Vec<String>,
     /// Only requests from these channels are carried out; if empty, from all.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
-    pub(crate) allow_channels: Vec<String>,
+    pub allow_channels: Vec<String>,
     /// No requests from these channels are carried out.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
-    pub(crate) deny_channels: Vec<String>,
+    pub deny_channels: Vec<String>,
 }
 
 /// The users that may request work of one member, or of the members with one role.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "link", deny_unknown_fields)]
-pub(crate) struct LinkAccess {
+pub struct LinkAccess {
     /// Only these users may request work; if empty, all.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
-    pub(crate) allow_users: Vec<String>,
+    pub allow_users: Vec<String>,
     /// These users may not request work.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<NonBlank>>")]
-    pub(crate) deny_users: Vec<String>,
+    pub deny_users: Vec<String>,
 }
 
 impl LinkAccess {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == LinkAccess::default()
     }
 }
 
 /// The list that refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum AccessDenied {
+pub enum AccessDenied {
     #[error("{what} `{}` is denied by `{setting}`", text::line(value))]
     Listed { what: &'static str, value: String, setting: String },
     #[error("{what} `{}` is not in `{setting}`", text::line(value))]
@@ -80,7 +80,7 @@ pub(crate) enum AccessDenied {
 
 impl AccessDenied {
     /// Returns the next step for the user.
-    pub(crate) fn hint(&self) -> String {
+    pub fn hint(&self) -> String {
         match self {
             AccessDenied::Listed { setting, .. } | AccessDenied::NotListed { setting, .. }
                 if setting.starts_with(OF_START) =>
@@ -98,7 +98,7 @@ impl AccessDenied {
 }
 
 impl AccessPolicy {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == AccessPolicy::default()
     }
 
@@ -106,7 +106,7 @@ impl AccessPolicy {
     ///
     /// # Errors
     /// The first list that refuses it: users before channels, denials before permissions.
-    pub(crate) fn admit(&self, scope: &Scope) -> Result<(), AccessDenied> {
+    pub fn admit(&self, scope: &Scope) -> Result<(), AccessDenied> {
         if is_own(scope) {
             return Ok(());
         }
@@ -121,7 +121,7 @@ impl AccessPolicy {
     ///
     /// # Errors
     /// As [`AccessPolicy::admit`]; the lists of the member come first.
-    pub(crate) fn admit_to(
+    pub fn admit_to(
         &self,
         scope: &Scope,
         member: &MemberName,
@@ -145,7 +145,7 @@ impl AccessPolicy {
 
 /// Returns the filter for the tasks that a caller of this origin sees: those of its user, and for
 /// the team itself all.
-pub(crate) fn visible_to(caller: &Scope) -> Scope {
+pub fn visible_to(caller: &Scope) -> Scope {
     let user = caller.user.clone().filter(|_| !is_own(caller));
     Scope { user, ..Scope::default() }
 }

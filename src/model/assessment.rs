@@ -15,7 +15,7 @@ const UNTAKEN_MS: u64 = 60_000;
 
 /// The activity of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub enum Doing {
     /// Its program has not proven yet that it runs.
     Starting,
     /// It has a turn, a task or a message to work on.
@@ -38,7 +38,7 @@ pub(crate) enum Doing {
 
 impl Doing {
     /// The name in `--json`.
-    pub(crate) fn as_str(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Doing::Starting => "starting",
             Doing::Working => "working",
@@ -53,7 +53,7 @@ impl Doing {
     }
 
     /// The name for people: `waits for you`, `idle`.
-    pub(crate) fn words(&self) -> &'static str {
+    pub fn words(&self) -> &'static str {
         match self {
             Doing::Waiting(Need::Limit) => "at its limit",
             Doing::Waiting(_) => "waits for you",
@@ -61,7 +61,7 @@ impl Doing {
         }
     }
 
-    pub(crate) fn need(&self) -> Option<Need> {
+    pub fn need(&self) -> Option<Need> {
         match self {
             Doing::Waiting(need) => Some(*need),
             _ => None,
@@ -70,7 +70,7 @@ impl Doing {
 
     /// Returns true if a person should see to the member: it waits for one, does not respond, or
     /// has ended without a request.
-    pub(crate) fn needs_attention(&self) -> bool {
+    pub fn needs_attention(&self) -> bool {
         match self {
             Doing::Waiting(_) | Doing::Unresponsive => true,
             Doing::Ended(state) => *state != MemberState::Completed,
@@ -86,25 +86,25 @@ impl Doing {
 
 /// Messages in a member's mailbox that it has not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UntakenMail {
-    pub(crate) count: usize,
+pub struct UntakenMail {
+    pub count: usize,
     /// The time of the oldest one, if its sender wrote a valid one.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
 }
 
 /// An open request of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OpenRequest {
-    pub(crate) need: Need,
-    pub(crate) id: String,
+pub struct OpenRequest {
+    pub need: Need,
+    pub id: String,
     /// The object of the request, on one line: foreign text.
-    pub(crate) summary: String,
-    pub(crate) since: Timestamp,
+    pub summary: String,
+    pub since: Timestamp,
 }
 
 /// The screen of a program as its profile reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ScreenSign {
+pub enum ScreenSign {
     Working,
     Idle,
     /// It shows a dialog or an error, described by this text.
@@ -113,42 +113,42 @@ pub(crate) enum ScreenSign {
 
 /// All that is known about a member.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Evidence<'e> {
+pub struct Evidence<'e> {
     /// The record of its latest run; `None` if phalanx did not start it.
-    pub(crate) record: Option<&'e MemberRecord>,
+    pub record: Option<&'e MemberRecord>,
     /// True if the launcher of that run is proven dead; of a member that runs inside of its lead,
     /// if that is.
-    pub(crate) is_dead: bool,
+    pub is_dead: bool,
     /// The team has a running lead.
-    pub(crate) is_led: bool,
+    pub is_led: bool,
     /// It has no process of its own: it runs in that of a lead of another program.
-    pub(crate) is_inside: bool,
+    pub is_inside: bool,
     /// `isActive` of the team file.
-    pub(crate) is_active: Option<bool>,
-    pub(crate) mail: Option<UntakenMail>,
+    pub is_active: Option<bool>,
+    pub mail: Option<UntakenMail>,
     /// The last change of its mailbox, if nothing in it is untaken.
-    pub(crate) mail_changed_at: Option<Timestamp>,
+    pub mail_changed_at: Option<Timestamp>,
     /// Its oldest open request.
-    pub(crate) request: Option<&'e OpenRequest>,
+    pub request: Option<&'e OpenRequest>,
     /// The task in progress that it owns.
-    pub(crate) task: Option<TaskId>,
+    pub task: Option<TaskId>,
     /// A task that a worker is about to begin.
-    pub(crate) next_task: Option<TaskId>,
+    pub next_task: Option<TaskId>,
     /// The screen as read for this decision; `None` if it was not read.
-    pub(crate) screen: Option<&'e ScreenSign>,
-    pub(crate) now: Timestamp,
+    pub screen: Option<&'e ScreenSign>,
+    pub now: Timestamp,
 }
 
 /// The decision about a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Assessment {
-    pub(crate) doing: Doing,
+pub struct Assessment {
+    pub doing: Doing,
     /// The time of the last change, if known.
-    pub(crate) since: Option<Timestamp>,
+    pub since: Option<Timestamp>,
     /// The object of a wait, the cause of an end, the work: text for people, partly foreign.
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// The evidence that decided, as a clause: `its process is alive`.
-    pub(crate) because: String,
+    pub because: String,
 }
 
 impl Assessment {
@@ -163,7 +163,7 @@ impl Assessment {
 
 /// Decides what the member is doing. The order is that of the proofs: a process that is gone, then
 /// what holds the member up, then its work.
-pub(crate) fn assess(evidence: &Evidence) -> Assessment {
+pub fn assess(evidence: &Evidence) -> Assessment {
     let Some(record) = evidence.record else { return assess_unrecorded(evidence) };
     ended(evidence, record)
         .or_else(|| held_up(evidence, record))

@@ -9,19 +9,19 @@ use super::task::{Task, TaskState};
 
 /// All readable tasks of a team, and the ids of the unreadable ones.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Board {
-    pub(crate) tasks: BTreeMap<TaskId, Task>,
+pub struct Board {
+    pub tasks: BTreeMap<TaskId, Task>,
     /// Tasks whose files exist but could not be read. They block their dependants: fail closed
     /// (TK-03).
-    pub(crate) unreadable: BTreeSet<TaskId>,
+    pub unreadable: BTreeSet<TaskId>,
     /// Tasks that phalanx deleted.
-    pub(crate) deleted: BTreeSet<TaskId>,
+    pub deleted: BTreeSet<TaskId>,
 }
 
 /// The reason for refusing a claim. Variants are in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Refusal {
+pub enum Refusal {
     #[error("task {0} does not exist")]
     TaskNotFound(TaskId),
     /// `known` are the keys of the board.
@@ -43,7 +43,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// The refusal's code on the wire.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         self.into()
     }
 }
@@ -54,7 +54,7 @@ fn list(ids: &[TaskId]) -> String {
 
 impl Board {
     /// Returns the tasks that members work on: all except those internal to another program.
-    pub(crate) fn work(&self) -> impl Iterator<Item = &Task> {
+    pub fn work(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values().filter(|task| !task.is_internal())
     }
 
@@ -62,7 +62,7 @@ impl Board {
     ///
     /// # Errors
     /// [`Refusal::KeyNotFound`]; [`Refusal::AmbiguousKey`] if several tasks have it.
-    pub(crate) fn find(&self, key: &str) -> Result<TaskId, Refusal> {
+    pub fn find(&self, key: &str) -> Result<TaskId, Refusal> {
         let keyed =
             || self.tasks.values().filter_map(|task| Some((task, task.extra.key.as_deref()?)));
         let ids: Vec<TaskId> =
@@ -78,7 +78,7 @@ impl Board {
     }
 
     /// Returns the pending tasks in claim order: higher priority first, then lower id.
-    pub(crate) fn pending(&self) -> Vec<&Task> {
+    pub fn pending(&self) -> Vec<&Task> {
         let mut pending: Vec<&Task> =
             self.work().filter(|task| task.state == TaskState::Pending).collect();
         // The sort is stable and tasks are iterated by id.
@@ -88,7 +88,7 @@ impl Board {
 
     /// Returns the state of a task, which is blocked if it is pending with open blockers, and
     /// stopping if its command is being ended.
-    pub(crate) fn state(&self, task: &Task) -> TaskState {
+    pub fn state(&self, task: &Task) -> TaskState {
         match task.state {
             TaskState::Pending if !self.open_blockers(task).is_empty() => TaskState::Blocked,
             state if state.is_running() && task.extra.stopping.is_some() => TaskState::Stopping,
@@ -98,7 +98,7 @@ impl Board {
 
     /// Returns the open blockers of a task. A blocker without a file was deleted and no longer
     /// blocks.
-    pub(crate) fn open_blockers(&self, task: &Task) -> Vec<TaskId> {
+    pub fn open_blockers(&self, task: &Task) -> Vec<TaskId> {
         let open = |id: &TaskId| match self.tasks.get(id) {
             Some(blocker) => !blocker.state.frees_dependants(),
             None => self.unreadable.contains(id),
@@ -111,12 +111,7 @@ impl Board {
     ///
     /// # Errors
     /// The first applicable [`Refusal`], in the order of its variants.
-    pub(crate) fn may_claim(
-        &self,
-        id: TaskId,
-        who: &MemberName,
-        busy_check: bool,
-    ) -> Result<(), Refusal> {
+    pub fn may_claim(&self, id: TaskId, who: &MemberName, busy_check: bool) -> Result<(), Refusal> {
         let task = self.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?;
         if let Some(owner) =
             task.owner.as_ref().filter(|_| !task.is_owned_by(who) && !task.state.is_over())
@@ -144,12 +139,12 @@ impl Board {
     }
 
     /// Returns the task that `who` has in progress.
-    pub(crate) fn work_of(&self, who: &MemberName) -> Option<TaskId> {
+    pub fn work_of(&self, who: &MemberName) -> Option<TaskId> {
         self.work().find(|t| t.state.is_running() && t.is_owned_by(who)).map(|t| t.id)
     }
 
     /// Returns the task in progress of each owner, by the owner's name in lower case.
-    pub(crate) fn working(&self) -> BTreeMap<String, TaskId> {
+    pub fn working(&self) -> BTreeMap<String, TaskId> {
         let mut working = BTreeMap::new();
         for task in self.work().filter(|task| task.state.is_running()) {
             if let Some(owner) = task.owner_member() {
@@ -161,7 +156,7 @@ impl Board {
 
     /// Returns, by owner name in lower case, the first assigned task that the owner could begin
     /// now.
-    pub(crate) fn given(&self) -> BTreeMap<String, TaskId> {
+    pub fn given(&self) -> BTreeMap<String, TaskId> {
         let mut given = BTreeMap::new();
         for task in self.pending() {
             let owner = task.owner_member();
@@ -176,7 +171,7 @@ impl Board {
 
     /// Returns, by name in lower case, the first task that each of these idle workers, given with
     /// its role, is about to claim. Two workers of one role may race for the same task.
-    pub(crate) fn next_for_workers(
+    pub fn next_for_workers(
         &self,
         idle: &[(&MemberName, Option<&str>)],
     ) -> BTreeMap<String, TaskId> {
@@ -204,7 +199,7 @@ impl Board {
     /// Returns the tasks for a worker with this role: assigned tasks first, then unowned tasks for
     /// its role or for any role, each part in claim order. Only tasks with a command count, and
     /// none is available to a worker that has one in progress.
-    pub(crate) fn all_for_worker<'a>(
+    pub fn all_for_worker<'a>(
         &'a self,
         who: &'a MemberName,
         role: Option<&'a str>,
@@ -216,7 +211,7 @@ impl Board {
 
     /// Returns all tasks without a command that a member may claim: its own first, each part in
     /// claim order. A task with a command is for workers.
-    pub(crate) fn all_for_agent<'a>(
+    pub fn all_for_agent<'a>(
         &'a self,
         who: &'a MemberName,
         role: Option<&'a str>,
@@ -227,7 +222,7 @@ impl Board {
 
     /// Returns the tasks without a command that any agent whose role fits may claim, in claim
     /// order.
-    pub(crate) fn free_for_agents(&self) -> impl Iterator<Item = &Task> {
+    pub fn free_for_agents(&self) -> impl Iterator<Item = &Task> {
         let plain = self.pending().into_iter().filter(|t| t.extra.run.is_empty());
         plain.filter(|t| t.owner.is_none() && self.is_free(t))
     }
@@ -244,13 +239,13 @@ impl Board {
     }
 
     /// Returns true if no open blocker and no file overlap prevents the task from starting.
-    pub(crate) fn is_free(&self, task: &Task) -> bool {
+    pub fn is_free(&self, task: &Task) -> bool {
         self.open_blockers(task).is_empty() && self.overlap(task).is_none()
     }
 
     /// Returns the cycle that making `blocker` a blocker of `task` would close. It starts with
     /// `task`; each element blocks the next.
-    pub(crate) fn circle(&self, task: TaskId, blocker: TaskId) -> Option<Vec<TaskId>> {
+    pub fn circle(&self, task: TaskId, blocker: TaskId) -> Option<Vec<TaskId>> {
         // Breadth-first search from the blocker against the edges. `before` maps each task to the
         // one it blocks.
         let mut before = BTreeMap::from([(blocker, task)]);
@@ -277,7 +272,7 @@ impl Board {
 
     /// Returns true if a task is running, waits for approval or can be started. If not, waiting is
     /// pointless: all pending tasks depend on a failed task, an unreadable file, or a cycle.
-    pub(crate) fn can_move(&self) -> bool {
+    pub fn can_move(&self) -> bool {
         self.work().any(|t| match self.state(t) {
             TaskState::Pending
             | TaskState::InProgress
@@ -292,7 +287,7 @@ impl Board {
     }
 
     /// Returns the tasks that became unblocked when `id` was resolved.
-    pub(crate) fn freed_by(&self, id: TaskId) -> Vec<TaskId> {
+    pub fn freed_by(&self, id: TaskId) -> Vec<TaskId> {
         let waits = |t: &&Task| t.state == TaskState::Pending && t.blocked_by.contains(&id);
         self.tasks
             .values()

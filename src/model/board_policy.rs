@@ -12,7 +12,7 @@ use super::time::Timestamp;
 /// The set of verbs that a team's board has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
-pub(crate) enum BoardVersion {
+pub enum BoardVersion {
     /// Creating, claiming, assigning, completing and cancelling tasks.
     One,
     /// All verbs.
@@ -71,7 +71,7 @@ impl From<BoardVersion> for u8 {
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Pull {
+pub enum Pull {
     /// The lead notifies one idle agent after the other of a free task.
     #[default]
     Tell,
@@ -83,22 +83,22 @@ pub(crate) enum Pull {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "board", deny_unknown_fields)]
-pub(crate) struct BoardPolicy {
+pub struct BoardPolicy {
     /// The set of verbs of the board: 2 has all.
-    pub(crate) version: BoardVersion,
+    pub version: BoardVersion,
     /// Require an owner for each new task.
-    pub(crate) assignee: bool,
+    pub assignee: bool,
     /// Require a member to list the tasks before it creates one.
-    pub(crate) list_before_create: bool,
+    pub list_before_create: bool,
     /// Require a task for a member that is started with a prompt.
-    pub(crate) delegation_task: bool,
+    pub delegation_task: bool,
     /// Notification of idle agents of free tasks. `"tell"`: one after the other, until one
     /// claims the task. `"never"`: they look by themselves.
-    pub(crate) pull: Pull,
+    pub pull: Pull,
 }
 
 impl BoardPolicy {
-    pub(crate) fn is_default(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == BoardPolicy::default()
     }
 }
@@ -108,7 +108,7 @@ impl BoardPolicy {
 ///
 /// # Errors
 /// The id of that task; `None` if `who` has never looked.
-pub(crate) fn has_seen_all<'t>(
+pub fn has_seen_all<'t>(
     tasks: impl Iterator<Item = &'t Task>,
     who: &MemberName,
     looked_at: Option<Timestamp>,

@@ -85,13 +85,13 @@ work to a member.
 ";
 
 /// Returns the text for a program outside of any team.
-pub(crate) fn outside() -> String {
+pub fn outside() -> String {
     wrapped(OUTSIDE)
 }
 
 /// Returns the text for member `me`. `role` is the prompt of its role and is not truncated;
 /// `descriptions` maps the team's role names to their descriptions.
-pub(crate) fn brief(
+pub fn brief(
     team: &Team,
     me: &MemberName,
     role: Option<&str>,
@@ -143,8 +143,8 @@ fn safe(foreign: &str, longest: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TeamName;
-    use crate::model::time::Timestamp;
+    use crate::id::TeamName;
+    use crate::time::Timestamp;
 
     fn team(names: &[&str], role: &str, description: &str) -> Team {
         let name = TeamName::new("demo").expect("name");

@@ -18,7 +18,7 @@ const FULL: u64 = 100;
 /// The reaction to a used-up budget, besides the warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum OnExceeded {
+pub enum OnExceeded {
     /// Only warns.
     #[default]
     Warn,
@@ -32,33 +32,33 @@ pub(crate) enum OnExceeded {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "budget", deny_unknown_fields)]
-pub(crate) struct Budget {
+pub struct Budget {
     /// Maximum number of tokens; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<AtLeast<1, u64>>>")]
-    pub(crate) tokens: Option<u64>,
+    pub tokens: Option<u64>,
     /// Maximum cost in dollars; unlimited by default.
     #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<Dollars>>")]
-    pub(crate) cost: Option<f64>,
+    pub cost: Option<f64>,
     /// Reaction to a used-up budget.
     #[serde(with = "As::<Choice<OnExceeded>>")]
-    pub(crate) on_exceeded: OnExceeded,
+    pub on_exceeded: OnExceeded,
 }
 
 /// The budgets of a team.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Budgets {
+pub struct Budgets {
     /// Of all members together.
-    pub(crate) team: Budget,
+    pub team: Budget,
     /// Of each member without one of its own.
-    pub(crate) each: Budget,
+    pub each: Budget,
     /// By member.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) members: BTreeMap<String, Budget>,
+    pub members: BTreeMap<String, Budget>,
 }
 
 impl Budgets {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Budgets::default()
     }
 
@@ -73,48 +73,48 @@ impl Budgets {
 
 /// The state of one budget.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct BudgetUse {
+pub struct BudgetUse {
     /// The member; `None` for the team.
-    pub(crate) member: Option<MemberName>,
+    pub member: Option<MemberName>,
     /// The used share.
-    pub(crate) percent: u64,
+    pub percent: u64,
     /// The used amount: `1.2M`, `$3.40`.
-    pub(crate) used: String,
+    pub used: String,
     /// The limit: `1.0M tokens`, `$5.00`.
-    pub(crate) limit: String,
+    pub limit: String,
     /// The key of `team set` for the limit.
     #[serde(skip)]
-    pub(crate) key: String,
-    pub(crate) on_exceeded: OnExceeded,
+    pub key: String,
+    pub on_exceeded: OnExceeded,
 }
 
 impl BudgetUse {
-    pub(crate) fn is_used_up(&self) -> bool {
+    pub fn is_used_up(&self) -> bool {
         self.percent >= FULL
     }
 
     /// Returns true if the budget allows no further start of members that it covers.
-    pub(crate) fn stops_spawns(&self) -> bool {
+    pub fn stops_spawns(&self) -> bool {
         self.is_used_up() && self.on_exceeded != OnExceeded::Warn
     }
 
-    pub(crate) fn ends_members(&self) -> bool {
+    pub fn ends_members(&self) -> bool {
         self.is_used_up() && self.on_exceeded == OnExceeded::EndMembers
     }
 
     /// Returns the level that was reached; `None` below the first one.
-    pub(crate) fn level(&self) -> Option<u64> {
+    pub fn level(&self) -> Option<u64> {
         LEVELS.into_iter().rfind(|level| self.percent >= *level)
     }
 
     /// Identifies this level of this limit, to notify of each once.
-    pub(crate) fn mark(&self) -> Option<String> {
+    pub fn mark(&self) -> Option<String> {
         let subject = self.member.as_ref().map_or("", MemberName::as_str);
         Some(format!("{subject}|{}|{}", self.limit, self.level()?))
     }
 
     /// Describes the use: `team: 81 % of its budget is used, 8.1M of 10.0M tokens`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let subject = self.member.as_ref().map_or("the team", MemberName::as_str);
         format!(
             "{subject} has used {} % of its budget: {} of {}",
@@ -125,7 +125,7 @@ impl BudgetUse {
 
 /// Returns the use of every budget. A budget with two limits counts with the one that is nearer to
 /// its end.
-pub(crate) fn uses(budgets: &Budgets, prices: &Prices, records: &[MemberRecord]) -> Vec<BudgetUse> {
+pub fn uses(budgets: &Budgets, prices: &Prices, records: &[MemberRecord]) -> Vec<BudgetUse> {
     if budgets.is_empty() {
         return Vec::new();
     }
@@ -169,9 +169,9 @@ fn use_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::sample;
-    use crate::model::time::Timestamp;
-    use crate::model::usage::{Price, Usage};
+    use crate::sample;
+    use crate::time::Timestamp;
+    use crate::usage::{Price, Usage};
 
     fn record(name: &str, output: u64) -> MemberRecord {
         let mut usage = MemberUsage::default();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 ///
 /// Removes tasks that wait for nothing until only cycles and their dependants are left. Not
 /// recursive, so that a long chain does not overflow the stack.
-pub(crate) fn find_cycle(waits: &[Vec<usize>]) -> Option<Vec<usize>> {
+pub fn find_cycle(waits: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut open: Vec<usize> = waits.iter().map(Vec::len).collect();
     let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
     for (task, befores) in waits.iter().enumerate() {

@@ -3,7 +3,7 @@
 
 /// Returns the 128-bit FNV-1a hash of the parts, each followed by a separator byte, as 32 hex
 /// digits.
-pub(crate) fn hash(parts: &[&[u8]]) -> String {
+pub fn hash(parts: &[&[u8]]) -> String {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for part in parts {

@@ -7,26 +7,26 @@ use super::time::Timestamp;
 use super::wire::{self, Object};
 
 /// Maximum size of a message's text in bytes. Larger content belongs in a file (MSG-04, PF-01).
-pub(crate) const MAX_TEXT: usize = 1024 * 1024;
+pub const MAX_TEXT: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Envelope {
-    pub(crate) from: String,
-    pub(crate) text: String,
-    pub(crate) summary: Option<String>,
+pub struct Envelope {
+    pub from: String,
+    pub text: String,
+    pub summary: Option<String>,
     /// ISO 8601, as written by the sender.
-    pub(crate) timestamp: String,
-    pub(crate) color: Option<String>,
-    pub(crate) read: bool,
+    pub timestamp: String,
+    pub color: Option<String>,
+    pub read: bool,
     /// The sender's id, or one derived from sender, time and text.
-    pub(crate) msg_id: String,
+    pub msg_id: String,
     /// A phalanx extension: the reader's current turn is interrupted for this message.
-    pub(crate) urgent: bool,
+    pub urgent: bool,
 }
 
 impl Envelope {
     /// Creates an unread message.
-    pub(crate) fn new(from: &str, text: &str, msg_id: String, now: Timestamp) -> Envelope {
+    pub fn new(from: &str, text: &str, msg_id: String, now: Timestamp) -> Envelope {
         Envelope {
             from: from.to_owned(),
             text: text.to_owned(),
@@ -39,13 +39,13 @@ impl Envelope {
         }
     }
 
-    pub(crate) fn with(self, summary: Option<&str>, color: Option<&str>) -> Envelope {
+    pub fn with(self, summary: Option<&str>, color: Option<&str>) -> Envelope {
         Envelope { summary: summary.map(str::to_owned), color: color.map(str::to_owned), ..self }
     }
 
     /// Parses an entry of any release. An entry without `text` keeps its JSON as text, so that it
     /// is shown and not dropped.
-    pub(crate) fn read(entry: &Value) -> Envelope {
+    pub fn read(entry: &Value) -> Envelope {
         let none = Object::new();
         let object = entry.as_object().unwrap_or(&none);
         let from = wire::text(object, "from").unwrap_or_default();
@@ -71,7 +71,7 @@ impl Envelope {
 
     /// Returns the entry with keys in the order that Claude Code 2.1.329 writes. Claude Code 2.1.34
     /// ignores keys that it does not know.
-    pub(crate) fn to_entry(&self) -> Object {
+    pub fn to_entry(&self) -> Object {
         let mut entry = Object::new();
         wire::put(&mut entry, "from", self.from.as_str());
         wire::put(&mut entry, "text", self.text.as_str());

@@ -45,7 +45,7 @@ const MARKERS: [&str; 27] = [
 ///
 /// # Errors
 /// The form to write it in.
-pub(crate) fn parse_variable(given: &str) -> Result<(String, String), String> {
+pub fn parse_variable(given: &str) -> Result<(String, String), String> {
     let (name, value) = given.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -55,18 +55,18 @@ pub(crate) fn parse_variable(given: &str) -> Result<(String, String), String> {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "env", deny_unknown_fields)]
-pub(crate) struct EnvRules {
+pub struct EnvRules {
     /// Inherited variables, by name or by prefix with `*`. If empty, all that are not denied.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<VariablePattern>>")]
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
     /// Variables that are not inherited, in the same form.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<VariablePattern>>")]
-    pub(crate) deny: Vec<String>,
+    pub deny: Vec<String>,
 }
 
 /// Builds the environment from the filtered `asking`, `extra` and `identity`. Later parts override
 /// earlier ones.
-pub(crate) fn compose(
+pub fn compose(
     asking: &[(OsString, OsString)],
     rules: &EnvRules,
     extra: &[(String, String)],
@@ -94,7 +94,7 @@ fn matches_any<'a>(name: &OsStr, patterns: impl Iterator<Item = &'a str>) -> boo
 }
 
 /// Returns true for names matching `[A-Za-z_][A-Za-z0-9_]*` that do not belong to the identity.
-pub(crate) fn may_be_set(name: &str) -> bool {
+pub fn may_be_set(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -103,7 +103,7 @@ pub(crate) fn may_be_set(name: &str) -> bool {
 
 /// Returns true for variables that state or prove a process's identity in a team. They must not be
 /// passed on to child processes.
-pub(crate) fn is_identity(name: &OsStr) -> bool {
+pub fn is_identity(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"PHALANX_")
 }
 

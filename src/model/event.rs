@@ -24,7 +24,7 @@ pub(crate) mod documented;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum EventKind {
+pub enum EventKind {
     TeamCreated,
     TeamDeleted,
     SettingsChanged,
@@ -98,40 +98,40 @@ pub(crate) enum EventKind {
 
 impl EventKind {
     /// The name in the journal.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Event {
+pub struct Event {
     /// Random id; other events refer to it as their cause.
-    pub(crate) id: String,
+    pub id: String,
     /// Id of the event that led to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) cause: Option<String>,
-    pub(crate) at: Timestamp,
-    pub(crate) team: TeamName,
-    pub(crate) event: EventKind,
+    pub cause: Option<String>,
+    pub at: Timestamp,
+    pub team: TeamName,
+    pub event: EventKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) member: Option<MemberName>,
+    pub member: Option<MemberName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<TaskId>,
+    pub task: Option<TaskId>,
     /// Further details, depending on the kind.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
-    pub(crate) detail: Object,
+    pub detail: Object,
 }
 
 impl Event {
     /// Returns true for the events that a task's page shows.
-    pub(crate) fn is_about_task(&self) -> bool {
+    pub fn is_about_task(&self) -> bool {
         self.task.is_some() && self.event.as_str().starts_with("task_")
     }
 
     /// Returns the member whose sign of life the event is, if any: it has sent a message, filed a
     /// request, or said something about a task. Idle notifications do not count: a program sends
     /// them without being asked.
-    pub(crate) fn sign_of_life(&self) -> Option<MemberName> {
+    pub fn sign_of_life(&self) -> Option<MemberName> {
         use EventKind::{MessageSent, RequestFiled, TaskAttached, TaskCommented, TaskProgress};
         if matches!(self.event, RequestFiled | TaskCommented | TaskProgress | TaskAttached) {
             return self.member.clone();
@@ -145,32 +145,32 @@ impl Event {
 
 /// An event to be recorded. The journal adds time and team, and the id if there is none.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Note {
+pub struct Note {
     /// Set if the id had to be known beforehand; otherwise the journal generates one.
-    pub(crate) id: Option<String>,
-    pub(crate) event: EventKind,
-    pub(crate) cause: Option<String>,
-    pub(crate) member: Option<MemberName>,
-    pub(crate) task: Option<TaskId>,
-    pub(crate) detail: Object,
+    pub id: Option<String>,
+    pub event: EventKind,
+    pub cause: Option<String>,
+    pub member: Option<MemberName>,
+    pub task: Option<TaskId>,
+    pub detail: Object,
 }
 
 impl Note {
     /// Returns a note of this kind without details.
-    pub(crate) fn of(event: EventKind) -> Note {
+    pub fn of(event: EventKind) -> Note {
         Note { id: None, event, cause: None, member: None, task: None, detail: Object::new() }
     }
 
-    pub(crate) fn member(self, name: &MemberName) -> Note {
+    pub fn member(self, name: &MemberName) -> Note {
         Note { member: Some(name.clone()), ..self }
     }
 
-    pub(crate) fn task(self, id: TaskId) -> Note {
+    pub fn task(self, id: TaskId) -> Note {
         Note { task: Some(id), ..self }
     }
 
     /// Returns a note about a change to `task`, with the event id and cause stored in the task.
-    pub(crate) fn of_task(event: EventKind, task: &Task) -> Note {
+    pub fn of_task(event: EventKind, task: &Task) -> Note {
         let (id, cause) = (task.extra.event.clone(), task.extra.cause.clone());
         let note = Note { id, cause, task: Some(task.id), ..Note::of(event) };
         let note = note.with("subject", task.subject.as_str());
@@ -185,13 +185,13 @@ impl Note {
     }
 
     /// Sets the id of the event that caused this one.
-    pub(crate) fn because(self, cause: &str) -> Note {
+    pub fn because(self, cause: &str) -> Note {
         Note { cause: Some(cause.to_owned()), ..self }
     }
 
     /// Adds a detail. Panics in debug builds if docs/events.md has no such detail of the event, so
     /// that each test finds a key without documentation.
-    pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
+    pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
         #[cfg(debug_assertions)]
         assert!(
             documented::has(self.event.as_str(), key),

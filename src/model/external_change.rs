@@ -9,7 +9,7 @@ use super::task::{Task, TaskState};
 
 /// A change to one task by another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ExternalChange {
+pub enum ExternalChange {
     /// The task file is gone, and phalanx did not delete it.
     Vanished { id: TaskId, subject: String },
     /// The change takes nothing from phalanx: the status or the owner changed, as when another
@@ -40,7 +40,7 @@ impl ExternalChange {
 /// Returns the pending tasks that foreign changes unblocked: tasks that were blocked in `before`
 /// and either had their own edges cut or lost a blocker to a foreign change. Each task is listed
 /// once (TK-04).
-pub(crate) fn freed(before: &Board, now: &Board, changes: &[ExternalChange]) -> Vec<TaskId> {
+pub fn freed(before: &Board, now: &Board, changes: &[ExternalChange]) -> Vec<TaskId> {
     let touched: BTreeSet<TaskId> = changes.iter().map(ExternalChange::id).collect();
     let is_freed = |task: &&Task| {
         let waited = before.open_blockers(before.tasks.get(&task.id).unwrap_or(task));
@@ -56,7 +56,7 @@ pub(crate) fn freed(before: &Board, now: &Board, changes: &[ExternalChange]) -> 
 
 /// Returns the foreign changes from `before` to `now`. New tasks are ignored, as there is nothing
 /// to compare them with.
-pub(crate) fn between(before: &Board, now: &Board) -> Vec<ExternalChange> {
+pub fn between(before: &Board, now: &Board) -> Vec<ExternalChange> {
     let mut found = Vec::new();
     for (id, was) in &before.tasks {
         match now.tasks.get(id) {
@@ -104,7 +104,7 @@ fn touched(was: &Task, is: &Task, lost: bool) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::task::TaskState;
+    use crate::task::TaskState;
 
     /// The task as read back after phalanx wrote it.
     fn sealed(task: &Task) -> Task {

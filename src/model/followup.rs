@@ -24,7 +24,7 @@ use super::time::Timestamp;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Escalation {
+pub enum Escalation {
     /// Notifies the lead. A silent task becomes stale.
     #[default]
     NotifyLead,
@@ -34,32 +34,32 @@ pub(crate) enum Escalation {
 
 impl Escalation {
     /// The name in the manifest and in the journal.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 /// Reminder settings of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReminderPolicy {
+pub struct ReminderPolicy {
     /// Time from the request or the last activity to the first reminder, and between reminders.
     /// Milliseconds, not 0.
-    pub(crate) interval_ms: u64,
+    pub interval_ms: u64,
     /// Number of reminders. The escalation follows one interval after the last.
-    pub(crate) max_reminders: u32,
-    pub(crate) escalation: Escalation,
+    pub max_reminders: u32,
+    pub escalation: Escalation,
 }
 
 /// Default number of reminders.
-pub(crate) const MAX_REMINDERS: u32 = 3;
+pub const MAX_REMINDERS: u32 = 3;
 /// Highest number of reminders that can be set.
-pub(crate) const MOST_REMINDERS: u32 = 1000;
+pub const MOST_REMINDERS: u32 = 1000;
 /// Longest interval that can be set, in minutes: a year.
-pub(crate) const LONGEST_MINUTES: f64 = 525_600.0;
+pub const LONGEST_MINUTES: f64 = 525_600.0;
 
 /// Returns an interval in milliseconds; `None` unless it is at least 1 ms and at most
 /// [`LONGEST_MINUTES`].
-pub(crate) fn interval_ms(minutes: f64) -> Option<u64> {
+pub fn interval_ms(minutes: f64) -> Option<u64> {
     const MS_IN_A_MINUTE: f64 = 60_000.0;
     let ms = (minutes * MS_IN_A_MINUTE).round();
     // Within these bounds the conversion is exact to the millisecond; they also exclude NaN.
@@ -74,7 +74,7 @@ pub(crate) fn interval_ms(minutes: f64) -> Option<u64> {
 
 /// The next notification to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotificationStep {
+pub enum NotificationStep {
     /// The initial notification.
     First,
     Reminder {
@@ -90,7 +90,7 @@ pub(crate) enum NotificationStep {
 
 impl NotificationStep {
     /// The number recorded for this step, so that it is not sent twice.
-    pub(crate) fn times(self) -> u32 {
+    pub fn times(self) -> u32 {
         match self {
             NotificationStep::First => 0,
             NotificationStep::Reminder { nth, .. } => nth,
@@ -102,11 +102,7 @@ impl NotificationStep {
 impl ReminderPolicy {
     /// Returns the step after `times` was recorded at `last`, and when it is due; `None` after the
     /// escalation.
-    pub(crate) fn next(
-        &self,
-        times: u32,
-        last: Timestamp,
-    ) -> Option<(Timestamp, NotificationStep)> {
+    pub fn next(&self, times: u32, last: Timestamp) -> Option<(Timestamp, NotificationStep)> {
         let of = self.max_reminders;
         let step = match times.cmp(&of) {
             std::cmp::Ordering::Less => NotificationStep::Reminder { nth: times + 1, of },
@@ -119,55 +115,50 @@ impl ReminderPolicy {
     }
 
     /// Returns the next step if it is due at `now`.
-    pub(crate) fn due(
-        &self,
-        times: u32,
-        last: Timestamp,
-        now: Timestamp,
-    ) -> Option<NotificationStep> {
+    pub fn due(&self, times: u32, last: Timestamp, now: Timestamp) -> Option<NotificationStep> {
         self.next(times, last).filter(|(at, _)| *at <= now).map(|(_, step)| step)
     }
 }
 
 /// The last notification sent about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LastNotification {
+pub struct LastNotification {
     /// [`NotificationStep::times`] of the last step sent.
-    pub(crate) times: u32,
-    pub(crate) at: Timestamp,
+    pub times: u32,
+    pub at: Timestamp,
 }
 
 /// The last reminder sent to a member about its current task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Reminded {
-    pub(crate) task: TaskId,
+pub struct Reminded {
+    pub task: TaskId,
     /// [`NotificationStep::times`] of the last step sent; at least 1.
-    pub(crate) times: u32,
+    pub times: u32,
 }
 
 /// A reminder that a member has set on a task, for the lead and the person who watches it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TaskReminder {
+pub struct TaskReminder {
     /// The question to be decided.
-    pub(crate) text: String,
+    pub text: String,
     /// Time between two reminders, in milliseconds.
-    pub(crate) every_ms: u64,
+    pub every_ms: u64,
     /// Number of reminders. The escalation follows one interval after the last.
-    pub(crate) max: u32,
-    pub(crate) escalation: Escalation,
+    pub max: u32,
+    pub escalation: Escalation,
     /// The member that has set it.
-    pub(crate) by: String,
+    pub by: String,
     /// [`NotificationStep::times`] of the last step sent.
     #[serde(default)]
-    pub(crate) sent: u32,
+    pub sent: u32,
     /// Time of the last step; before the first, the time at which the reminder was set.
-    pub(crate) last: Timestamp,
+    pub last: Timestamp,
 }
 
 impl TaskReminder {
     /// Returns the next step and when it is due; `None` after the escalation. The numbers are kept
     /// within the bounds of the command line, because another program may have written them.
-    pub(crate) fn next(&self) -> Option<(Timestamp, NotificationStep)> {
+    pub fn next(&self) -> Option<(Timestamp, NotificationStep)> {
         let policy = ReminderPolicy {
             interval_ms: self.every_ms.max(1),
             max_reminders: self.max.min(MOST_REMINDERS),
@@ -177,7 +168,7 @@ impl TaskReminder {
     }
 
     /// Returns the next step if it is due at `now`.
-    pub(crate) fn due(&self, now: Timestamp) -> Option<NotificationStep> {
+    pub fn due(&self, now: Timestamp) -> Option<NotificationStep> {
         self.next().filter(|(at, _)| *at <= now).map(|(_, step)| step)
     }
 }

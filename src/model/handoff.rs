@@ -15,7 +15,7 @@ use super::protocol::fields::{object, text};
 use super::text;
 use super::time::Timestamp;
 use super::wire::Object;
-pub(crate) use types::HandoffField;
+pub use types::HandoffField;
 
 /// Maximum length of the value that an error repeats, in characters.
 const FOUND: usize = 40;
@@ -28,7 +28,7 @@ const FOUND: usize = 40;
     derive(strum::EnumString, strum::IntoStaticStr, strum::VariantArray),
     strum(serialize_all = "snake_case")
 )]
-pub(crate) enum Handoff {
+pub enum Handoff {
     DevProgress(DevProgress),
     DevBlocker(DevBlocker),
     SeniorSpec(SeniorSpec),
@@ -44,7 +44,7 @@ pub(crate) enum Handoff {
 
 /// A task is complete, partly done or failed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct DevProgress {
+pub struct DevProgress {
     /// The task as PLAN/TASK, a text.
     #[serde(deserialize_with = "text")]
     task: String,
@@ -71,7 +71,7 @@ enum ProgressStatus {
 
 /// A task cannot go on without help.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct DevBlocker {
+pub struct DevBlocker {
     /// The task as PLAN/TASK, a text.
     #[serde(deserialize_with = "text")]
     task: String,
@@ -91,7 +91,7 @@ pub(crate) struct DevBlocker {
 
 /// The design of a plan was reviewed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct SeniorSpec {
+pub struct SeniorSpec {
     /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
@@ -102,7 +102,7 @@ pub(crate) struct SeniorSpec {
 
 /// The code of a plan was reviewed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct CodeReviewResult {
+pub struct CodeReviewResult {
     /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
@@ -119,7 +119,7 @@ enum ReviewResult {
 
 /// A review requests changes to code.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct CodeReviewChanges {
+pub struct CodeReviewChanges {
     /// The id of the plan, a text.
     #[serde(deserialize_with = "text")]
     plan_id: String,
@@ -142,7 +142,7 @@ struct RequestedChange {
 
 /// The architecture is designed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct ArchitectureDesign {
+pub struct ArchitectureDesign {
     /// The path of the document, a text.
     #[serde(deserialize_with = "text")]
     artifact: String,
@@ -150,7 +150,7 @@ pub(crate) struct ArchitectureDesign {
 
 /// An interface between two departments.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct ApiContract {
+pub struct ApiContract {
     /// `proposed`, `agreed` or `implemented`.
     status: ContractStatus,
     /// A list of at least one object with `method` and `path`.
@@ -176,7 +176,7 @@ struct ContractEndpoint {
 
 /// A department has completed its work.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct DepartmentResult {
+pub struct DepartmentResult {
     /// The name of the department, a text.
     #[serde(deserialize_with = "text")]
     department: String,
@@ -195,7 +195,7 @@ enum DepartmentOutcome {
 
 /// A task of a plan is claimed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct TaskClaim {
+pub struct TaskClaim {
     /// The id of the task within its plan, a text.
     #[serde(deserialize_with = "text")]
     task_id: String,
@@ -209,7 +209,7 @@ pub(crate) struct TaskClaim {
 
 /// A task of a plan is complete.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct TaskComplete {
+pub struct TaskComplete {
     /// The id of the task within its plan, a text.
     #[serde(deserialize_with = "text")]
     task_id: String,
@@ -225,7 +225,7 @@ pub(crate) struct TaskComplete {
 
 /// The state of an agent has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-pub(crate) struct AgentHealthEvent {
+pub struct AgentHealthEvent {
     /// The name of the agent, a text.
     #[serde(deserialize_with = "text")]
     agent_id: String,
@@ -272,7 +272,7 @@ where
 
 impl HandoffType {
     /// Returns the name in the field `type`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -280,8 +280,8 @@ impl HandoffType {
 /// A body that does not have the form of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` in `{}` {problem}; expected {expected}", .kind.as_str())]
-pub(crate) struct HandoffFault {
-    pub(crate) kind: HandoffType,
+pub struct HandoffFault {
+    pub kind: HandoffType,
     /// Path of the field, such as `changes[0].issue`.
     field: String,
     /// `is missing`, or the value that was found.
@@ -320,7 +320,7 @@ impl Handoff {
     ///
     /// # Errors
     /// The first field that is missing or has another form.
-    pub(crate) fn read(kind: HandoffType, body: &Object) -> Result<Handoff, HandoffFault> {
+    pub fn read(kind: HandoffType, body: &Object) -> Result<Handoff, HandoffFault> {
         let mut given = body.clone();
         given.retain(|_, value| !value.is_null());
         let given = json!({ kind.as_str(): given });
@@ -328,7 +328,7 @@ impl Handoff {
     }
 
     /// Reads a message as a handoff; `None` if it is not of a known type.
-    pub(crate) fn of_message(message: &Message) -> Option<Result<Handoff, HandoffFault>> {
+    pub fn of_message(message: &Message) -> Option<Result<Handoff, HandoffFault>> {
         let Message::Unknown { kind, raw } = message else { return None };
         let kind: HandoffType = kind.parse().ok()?;
         let body: Object = serde_json::from_str(raw.trim()).ok()?;
@@ -336,7 +336,7 @@ impl Handoff {
     }
 
     /// Returns the predicate of a sentence about the sender.
-    pub(crate) fn sentence(&self) -> String {
+    pub fn sentence(&self) -> String {
         let of_commit = |commit: &Option<String>| {
             commit.as_ref().map(|hash| format!(" ({hash})")).unwrap_or_default()
         };
@@ -392,7 +392,7 @@ impl Handoff {
     }
 
     /// Returns the lines that complete the sentence.
-    pub(crate) fn details(&self) -> Vec<String> {
+    pub fn details(&self) -> Vec<String> {
         let all = |what: &str, texts: &[String]| {
             texts.iter().map(|text| format!("{what}: {text}")).collect::<Vec<_>>()
         };
@@ -452,21 +452,21 @@ impl RequestedChange {
 
 /// A handoff from another team, one line of a handoff file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TeamHandoff {
+pub struct TeamHandoff {
     /// A UUID, which is also the id of the message about it.
     #[serde(deserialize_with = "name")]
-    pub(crate) id: String,
-    pub(crate) from_team: TeamName,
+    pub id: String,
+    pub from_team: TeamName,
     #[serde(rename = "type", deserialize_with = "name")]
-    pub(crate) kind: String,
-    pub(crate) at: Timestamp,
-    pub(crate) body: Object,
+    pub kind: String,
+    pub at: Timestamp,
+    pub body: Object,
 }
 
 impl TeamHandoff {
     /// Returns the predicate of a sentence about the other team's lead; `None` if the body is not a
     /// valid one of a known type.
-    pub(crate) fn sentence(&self) -> Option<String> {
+    pub fn sentence(&self) -> Option<String> {
         let kind: HandoffType = self.kind.parse().ok()?;
         Handoff::read(kind, &self.body).ok().map(|handoff| handoff.sentence())
     }

@@ -15,46 +15,46 @@ use super::value::{
 /// A configured host, as a `[[host]]` and in the settings of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "host", deny_unknown_fields)]
-pub(crate) struct HostConfig {
+pub struct HostConfig {
     /// Name of the host.
     #[serde(with = "As::<NewHostName>")]
-    pub(crate) name: HostName,
+    pub name: HostName,
     /// Destination, as the user's ssh takes it.
     #[serde(with = "As::<Destination>")]
-    pub(crate) ssh: String,
+    pub ssh: String,
     /// Work directory on the host, an absolute path.
     #[serde(with = "As::<RemotePath>")]
-    pub(crate) dir: String,
+    pub dir: String,
     /// Environment variables of the members there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "As::<Variables>")]
-    pub(crate) env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// Maximum number of members on the host; unlimited by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<AtLeast<1>>>")]
-    pub(crate) capacity: Option<usize>,
+    pub capacity: Option<usize>,
     /// Labels that members can ask for.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "As::<Vec<Label>>")]
-    pub(crate) labels: Vec<String>,
+    pub labels: Vec<String>,
     /// Absolute path of phalanx on the host; by default `DIR/bin/phalanx` if it exists, else
     /// `phalanx` of the PATH there.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<RemotePath>>")]
-    pub(crate) phalanx: Option<String>,
+    pub phalanx: Option<String>,
     /// Git remote through which the commits of worktrees go, a name or an address; by default they
     /// go through the ssh connection. See docs/hosts.md#worktrees-on-other-hosts.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
-    pub(crate) remote: Option<String>,
+    pub remote: Option<String>,
 }
 
 text_types! {
     /// The name of a host.
-    NewHostName(HostName) { "pattern": NAME_PATTERN } = |text| {
+    pub NewHostName(HostName) { "pattern": NAME_PATTERN } = |text| {
         let name = checked(parse_non_blank(text), check_name)?;
         HostName::new(&name).map_err(|e| format!("{FIELD}: {e}"))
     };
-    Destination(String) = |text| checked(parse_non_blank(text), check_destination);
-    RemotePath(String) { "pattern": "^/" } =
+    pub Destination(String) = |text| checked(parse_non_blank(text), check_destination);
+    pub RemotePath(String) { "pattern": "^/" } =
         |text| checked(parse_non_blank(text), check_remote_path);
     /// A label of a host.
-    Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } =
+    pub Label(String) { "pattern": "^[A-Za-z0-9_.:=/-]{1,64}$" } =
         |text| checked(parse_non_blank(text), check_label);
 }
 
@@ -65,7 +65,7 @@ impl HostConfig {
     }
 
     /// Returns the path to which phalanx is installed.
-    pub(crate) fn installed_program(&self) -> String {
+    pub fn installed_program(&self) -> String {
         format!("{}/bin/phalanx", self.dir.trim_end_matches('/'))
     }
 }
@@ -73,7 +73,7 @@ impl HostConfig {
 /// The host that a member asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum HostChoice {
+pub enum HostChoice {
     Name(HostName),
     /// Any host that has all of these labels.
     Labels(Vec<String>),
@@ -81,7 +81,7 @@ pub(crate) enum HostChoice {
 
 impl HostChoice {
     /// Returns true if `host` satisfies the choice.
-    pub(crate) fn accepts(&self, host: &HostConfig) -> bool {
+    pub fn accepts(&self, host: &HostConfig) -> bool {
         match self {
             HostChoice::Name(name) => host.name.clashes_with(name),
             HostChoice::Labels(labels) => host.has_labels(labels),
@@ -92,7 +92,7 @@ impl HostChoice {
 /// Returns the host that a member gets: of those that satisfy the choice and have room, the one
 /// with the most free capacity, then with the fewest members, and the first one of equals.
 /// `members` counts the members on a host.
-pub(crate) fn choose_host<'h>(
+pub fn choose_host<'h>(
     hosts: impl Iterator<Item = &'h HostConfig>,
     choice: &HostChoice,
     members: impl Fn(&HostName) -> usize,

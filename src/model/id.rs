@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::name::nearest;
 
 /// Name of every lead, in the roster and as its mailbox.
-pub(crate) const LEAD: &str = "team-lead";
+pub const LEAD: &str = "team-lead";
 /// Names that a teammate may not take, because they are addresses with a meaning of their own
 /// (ID-06).
 const RESERVED: [&str; 5] = [LEAD, "lead", "system", "user", "all"];
@@ -18,7 +18,7 @@ const MAX_NAME: usize = 64;
 
 /// Validation failure of a name or an id. The message states the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum IdError {
+pub enum IdError {
     /// A name for a new team or member breaks the naming rule.
     #[error(
         "{what} name {given:?} is not allowed: 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`, the first a letter or a digit"
@@ -40,7 +40,7 @@ pub(crate) enum IdError {
 
 impl IdError {
     /// Returns a valid name that resembles the refused one.
-    pub(crate) fn alternative(&self) -> Option<String> {
+    pub fn alternative(&self) -> Option<String> {
         match self {
             IdError::Name { what: "team", given } => {
                 allowed_name(given).map(|name| sanitize_team(&name))
@@ -56,7 +56,7 @@ impl IdError {
 
 /// Returns `given` with each run of forbidden characters replaced by `-` and truncated to the
 /// maximum length, or `None` if no valid name is left.
-pub(crate) fn allowed_name(given: &str) -> Option<String> {
+pub fn allowed_name(given: &str) -> Option<String> {
     let parts = given.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let joined = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
     let mut name = joined.trim_start_matches(['-', '_']).to_owned();
@@ -66,7 +66,7 @@ pub(crate) fn allowed_name(given: &str) -> Option<String> {
 
 /// Returns the name in `known` that `given` probably means: one that differs only in case or
 /// separators, else the nearest by edit distance.
-pub(crate) fn nearest_name<'n>(given: &str, known: &[&'n str]) -> Option<&'n str> {
+pub fn nearest_name<'n>(given: &str, known: &[&'n str]) -> Option<&'n str> {
     let folded = sanitize_team(given);
     let same = known.iter().copied().find(|known| sanitize_team(known) == folded);
     same.or_else(|| nearest(given, known.iter().copied()))
@@ -97,7 +97,7 @@ fn is_safe_component(name: &str) -> bool {
 macro_rules! text_id {
     ($name:ident, $parse:path) => {
         impl $name {
-            pub(crate) fn as_str(&self) -> &str {
+            pub fn as_str(&self) -> &str {
                 &self.0
             }
         }
@@ -123,14 +123,14 @@ macro_rules! text_id {
 /// A team name in its sanitized form, which phalanx writes everywhere and which names the team's
 /// directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TeamName(String);
+pub struct TeamName(String);
 
 impl TeamName {
     /// Validates and sanitizes the name of a new team.
     ///
     /// # Errors
     /// [`IdError::Name`] if the name breaks the naming rule.
-    pub(crate) fn new(given: &str) -> Result<Self, IdError> {
+    pub fn new(given: &str) -> Result<Self, IdError> {
         if !follows_rule(given) {
             return Err(IdError::Name { what: "team", given: given.to_owned() });
         }
@@ -143,7 +143,7 @@ impl TeamName {
     /// # Errors
     /// [`IdError::Unsafe`] if the name is empty, longer than 200 bytes, or contains a control
     /// character.
-    pub(crate) fn existing(given: &str) -> Result<Self, IdError> {
+    pub fn existing(given: &str) -> Result<Self, IdError> {
         let unsafe_name = || IdError::Unsafe { what: "team name", given: given.to_owned() };
         if given.is_empty() || given.len() > 200 || given.chars().any(char::is_control) {
             return Err(unsafe_name());
@@ -164,7 +164,7 @@ text_id!(TeamName, TeamName::existing);
 
 /// A member's name, unique within its team without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct MemberName(String);
+pub struct MemberName(String);
 
 impl MemberName {
     /// Validates the name of a new teammate.
@@ -172,7 +172,7 @@ impl MemberName {
     /// # Errors
     /// [`IdError::Name`] if the name breaks the naming rule, [`IdError::Reserved`] if it is
     /// reserved.
-    pub(crate) fn new(given: &str) -> Result<Self, IdError> {
+    pub fn new(given: &str) -> Result<Self, IdError> {
         if !follows_rule(given) {
             return Err(IdError::Name { what: "member", given: given.to_owned() });
         }
@@ -187,7 +187,7 @@ impl MemberName {
     ///
     /// # Errors
     /// [`IdError::Unsafe`] if the name is unsafe as a file name.
-    pub(crate) fn existing(given: &str) -> Result<Self, IdError> {
+    pub fn existing(given: &str) -> Result<Self, IdError> {
         if given.eq_ignore_ascii_case("lead") {
             return Ok(Self::lead());
         }
@@ -197,31 +197,31 @@ impl MemberName {
         Ok(Self(given.to_owned()))
     }
 
-    pub(crate) fn lead() -> Self {
+    pub fn lead() -> Self {
         Self(LEAD.to_owned())
     }
 
     /// The sender of notices of the team itself.
-    pub(crate) fn system() -> Self {
+    pub fn system() -> Self {
         Self("system".to_owned())
     }
 
-    pub(crate) fn is_lead(&self) -> bool {
+    pub fn is_lead(&self) -> bool {
         self.0 == LEAD
     }
 
     /// Returns true if both names map to the same file on a case-insensitive file system (ID-05).
-    pub(crate) fn clashes_with(&self, other: &str) -> bool {
+    pub fn clashes_with(&self, other: &str) -> bool {
         self.0.eq_ignore_ascii_case(other)
     }
 
     /// Returns the lower-case form, which is equal for all names that clash.
-    pub(crate) fn folded(&self) -> String {
+    pub fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
     /// Returns the form used in file names: `@` becomes `-`.
-    pub(crate) fn file_stem(&self) -> String {
+    pub fn file_stem(&self) -> String {
         self.0.replace('@', "-")
     }
 }
@@ -229,24 +229,24 @@ impl MemberName {
 text_id!(MemberName, MemberName::existing);
 
 /// Returns the agent id, `NAME@TEAM`.
-pub(crate) fn agent_id(name: &MemberName, team: &TeamName) -> String {
+pub fn agent_id(name: &MemberName, team: &TeamName) -> String {
     format!("{name}@{team}")
 }
 
 /// A task id: a decimal number that increases and is never reused. It is a string on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct TaskId(pub(crate) u64);
+pub struct TaskId(pub u64);
 
 impl TaskId {
     /// The largest integer that JavaScript represents exactly. Claude Code derives the next id from
     /// the largest one.
-    pub(crate) const MAX: TaskId = TaskId((1 << 53) - 1);
+    pub const MAX: TaskId = TaskId((1 << 53) - 1);
 
     /// Parses the decimal form without sign, spaces or leading zeros.
     ///
     /// # Errors
     /// [`IdError::TaskId`] if the form is different or the number exceeds [`TaskId::MAX`].
-    pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
+    pub fn parse(given: &str) -> Result<Self, IdError> {
         let refused = || IdError::TaskId { given: given.to_owned() };
         let plain = !given.is_empty()
             && given.bytes().all(|b| b.is_ascii_digit())
@@ -278,14 +278,14 @@ impl<'de> Deserialize<'de> for TaskId {
 
 /// The id of a request that awaits an answer, for example `shutdown-<ms>@<name>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct RequestId(String);
+pub struct RequestId(String);
 
 impl RequestId {
     /// Validates an id from the wire or the command line.
     ///
     /// # Errors
     /// [`IdError::Unsafe`] if the id is unsafe as a file name.
-    pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
+    pub fn parse(given: &str) -> Result<Self, IdError> {
         if !is_safe_component(given) {
             return Err(IdError::Unsafe { what: "request id", given: given.to_owned() });
         }
@@ -293,16 +293,16 @@ impl RequestId {
     }
 
     /// Returns the id of a shutdown request sent at `ms` (milliseconds since the epoch).
-    pub(crate) fn shutdown(ms: u64, name: &MemberName) -> Self {
+    pub fn shutdown(ms: u64, name: &MemberName) -> Self {
         Self(format!("shutdown-{ms}@{name}"))
     }
 
-    pub(crate) fn is_shutdown(&self) -> bool {
+    pub fn is_shutdown(&self) -> bool {
         self.0.starts_with("shutdown-")
     }
 
     /// Returns the form used in file names: `@` becomes `-`.
-    pub(crate) fn file_stem(&self) -> String {
+    pub fn file_stem(&self) -> String {
         self.0.replace('@', "-")
     }
 }
@@ -311,14 +311,14 @@ text_id!(RequestId, RequestId::parse);
 
 /// One run of a member: a UUID that is new at each start.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Incarnation(String);
+pub struct Incarnation(String);
 
 impl Incarnation {
     /// Validates the 36-character UUID form.
     ///
     /// # Errors
     /// [`IdError::Incarnation`] if the form is different.
-    pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
+    pub fn parse(given: &str) -> Result<Self, IdError> {
         let shaped = given.len() == 36 && given.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         if !shaped {
             return Err(IdError::Incarnation { given: given.to_owned() });
@@ -331,14 +331,14 @@ text_id!(Incarnation, Incarnation::parse);
 
 /// The name of a configured host, unique without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HostName(String);
+pub struct HostName(String);
 
 impl HostName {
     /// Validates the name of a host.
     ///
     /// # Errors
     /// [`IdError::Name`] if the name breaks the naming rule.
-    pub(crate) fn new(given: &str) -> Result<Self, IdError> {
+    pub fn new(given: &str) -> Result<Self, IdError> {
         if !follows_rule(given) {
             return Err(IdError::Name { what: "host", given: given.to_owned() });
         }
@@ -346,7 +346,7 @@ impl HostName {
     }
 
     /// Returns true if both names mean the same host.
-    pub(crate) fn clashes_with(&self, other: &HostName) -> bool {
+    pub fn clashes_with(&self, other: &HostName) -> bool {
         self.0.eq_ignore_ascii_case(&other.0)
     }
 }

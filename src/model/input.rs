@@ -41,22 +41,22 @@ const FUNCTION_CODES: [u8; 8] = [15, 17, 18, 19, 20, 21, 23, 24];
 
 /// Input to send to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Input {
+pub enum Input {
     Text(Text),
     Keys(Vec<Key>),
 }
 
 /// Non-empty text whose only control characters are line breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Text(String);
+pub struct Text(String);
 
 /// Terminal modes that change the bytes a key or a paste sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Modes {
+pub struct Modes {
     /// Cursor keys send `ESC O A` instead of `ESC [ A` (DECCKM).
-    pub(crate) application_cursor: bool,
+    pub application_cursor: bool,
     /// A paste is wrapped in `ESC [200~` and `ESC [201~`.
-    pub(crate) bracketed_paste: bool,
+    pub bracketed_paste: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ enum Base {
 
 /// A key with its modifiers: `C-c`, `M-x`, `S-Up`, `Enter`, `a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Key {
+pub struct Key {
     base: Base,
     ctrl: bool,
     meta: bool,
@@ -96,7 +96,7 @@ impl Text {
     /// # Errors
     /// Fails if the text is empty or contains a control character other than a line break. The
     /// message is a predicate that follows "TEXT".
-    pub(crate) fn parse(text: &str) -> Result<Text, String> {
+    pub fn parse(text: &str) -> Result<Text, String> {
         if text.is_empty() {
             return Err("is empty".to_owned());
         }
@@ -106,24 +106,24 @@ impl Text {
         }
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns true for text with line breaks, which is pasted. A single line is typed.
-    pub(crate) fn is_block(&self) -> bool {
+    pub fn is_block(&self) -> bool {
         self.0.contains('\n')
     }
 }
 
 impl Input {
     /// The `Enter` key, which submits a line.
-    pub(crate) fn enter() -> Input {
+    pub fn enter() -> Input {
         Input::Keys(vec![Key::plain(Base::Named(Named::Enter))])
     }
 
     /// Encodes the input as a terminal in these modes would send it.
-    pub(crate) fn bytes(&self, modes: Modes) -> Vec<u8> {
+    pub fn bytes(&self, modes: Modes) -> Vec<u8> {
         match self {
             Input::Keys(keys) => keys.iter().flat_map(|key| key.bytes(modes)).collect(),
             Input::Text(text) => {

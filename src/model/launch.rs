@@ -16,16 +16,16 @@ use super::waiting::Ability;
 use super::worktree;
 
 /// Uptime after which a failure of a restarted member no longer counts as consecutive.
-pub(crate) const WELL_AFTER_MS: u64 = 60_000;
+pub const WELL_AFTER_MS: u64 = 60_000;
 
 /// Profile of phalanx's own worker, which runs the commands of tasks.
-pub(crate) const WORKER: &str = "worker";
+pub const WORKER: &str = "worker";
 /// Profile for an arbitrary command line.
-pub(crate) const SHELL: &str = "shell";
+pub const SHELL: &str = "shell";
 
 /// Returns the kind of tasks that members with this profile can do. User-defined profiles count as
 /// agents.
-pub(crate) fn ability(profile: &str) -> Ability {
+pub fn ability(profile: &str) -> Ability {
     match profile {
         WORKER => Ability::Commands,
         SHELL => Ability::Nothing,
@@ -36,62 +36,62 @@ pub(crate) fn ability(profile: &str) -> Ability {
 /// A teammate to start, as the command line, a manifest, a template or an earlier run has it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct LaunchSpec {
-    pub(crate) name: String,
+pub struct LaunchSpec {
+    pub name: String,
     /// `None` means `shell` if there is a `command`, else `worker`.
-    pub(crate) profile: Option<String>,
-    pub(crate) role: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) mode: Option<Mode>,
+    pub profile: Option<String>,
+    pub role: Option<String>,
+    pub model: Option<String>,
+    pub mode: Option<Mode>,
     /// The member must have a plan approved before it works.
-    pub(crate) plan: bool,
+    pub plan: bool,
     /// Its prompts do not ask for a person's attention.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_unattended: bool,
+    pub is_unattended: bool,
     /// Notification of free tasks; `None` means the setting of the team.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) pull: Option<Pull>,
+    pub pull: Option<Pull>,
     /// The users whose requests it takes, besides the lists of its entry in the settings.
     #[serde(skip_serializing_if = "LinkAccess::is_empty")]
-    pub(crate) access: LinkAccess,
-    pub(crate) prompt: Option<String>,
+    pub access: LinkAccess,
+    pub prompt: Option<String>,
     /// Session of the member's program to resume.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// `None` means this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<HostChoice>,
+    pub host: Option<HostChoice>,
     /// Relative to the caller's working directory.
-    pub(crate) cwd: Option<String>,
+    pub cwd: Option<String>,
     /// Creates a git worktree for the member, from the repository that `cwd` is in.
-    pub(crate) worktree: Option<worktree::WorktreeRequest>,
+    pub worktree: Option<worktree::WorktreeRequest>,
     /// The repository of that worktree, if it is on another machine: a command there sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) origin: Option<worktree::WorktreeOrigin>,
-    pub(crate) tools: Tools,
-    pub(crate) env: Vec<(String, String)>,
+    pub origin: Option<worktree::WorktreeOrigin>,
+    pub tools: Tools,
+    pub env: Vec<(String, String)>,
     /// Program and arguments, for profiles such as `shell` that need them.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Set for a single run of this task; a standing member has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<TaskId>,
+    pub task: Option<TaskId>,
     /// Conversation that the member works for; `None` means `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) chat: Option<String>,
+    pub chat: Option<String>,
 }
 
 /// Bounds on the number of members created from a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Scale {
+pub struct Scale {
     /// Number of members to keep even without work.
-    pub(crate) min: usize,
-    pub(crate) max: usize,
+    pub min: usize,
+    pub max: usize,
 }
 
 /// Conditions under which members of a template are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Demand {
+pub enum Demand {
     /// Always one member, restarted when it fails.
     Standing,
     /// One member, started as soon as a task is available to it.
@@ -104,15 +104,15 @@ pub(crate) enum Demand {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Template {
+pub struct Template {
     #[serde(rename = "order")]
-    pub(crate) spec: LaunchSpec,
-    pub(crate) demand: Demand,
+    pub spec: LaunchSpec,
+    pub demand: Demand,
 }
 
 impl Template {
     /// Returns all names that members of this template can have.
-    pub(crate) fn names(&self) -> Vec<MemberName> {
+    pub fn names(&self) -> Vec<MemberName> {
         let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.spec.name)).collect();
         let names = match self.demand {
             Demand::Standing | Demand::WhenNeeded | Demand::PerTask(None) => {
@@ -124,15 +124,15 @@ impl Template {
     }
 
     /// Returns true if a member of this name belongs to this template.
-    pub(crate) fn makes(&self, name: &MemberName) -> bool {
+    pub fn makes(&self, name: &MemberName) -> bool {
         self.names().iter().any(|ours| ours.clashes_with(name.as_str()))
     }
 
-    pub(crate) fn spec_named(&self, name: &MemberName) -> LaunchSpec {
+    pub fn spec_named(&self, name: &MemberName) -> LaunchSpec {
         LaunchSpec { name: name.to_string(), ..self.spec.clone() }
     }
 
-    pub(crate) fn is_per_task(&self) -> bool {
+    pub fn is_per_task(&self) -> bool {
         matches!(self.demand, Demand::PerTask(_))
     }
 
@@ -162,7 +162,7 @@ impl Template {
     }
 
     /// Returns a representative spec, used to check whether the template's members can be started.
-    pub(crate) fn sample(&self) -> LaunchSpec {
+    pub fn sample(&self) -> LaunchSpec {
         let mut task = Task::new(TaskId(0), "any", "");
         task.extra.run.push("true".to_owned());
         match (self.is_per_task(), self.names().first()) {
@@ -174,7 +174,7 @@ impl Template {
     /// Returns the runs to start now: at most one per name that is not `busy`, for tasks that can
     /// start and are not `taken`. Tasks assigned to one of the names come first; within each group
     /// tasks keep claim order.
-    pub(crate) fn dispatch(
+    pub fn dispatch(
         &self,
         board: &Board,
         busy: &BTreeSet<MemberName>,
@@ -207,13 +207,13 @@ impl Template {
 
     /// Returns true if members run the commands of tasks. Only phalanx's worker does, and it does
     /// nothing else.
-    pub(crate) fn takes_commands(&self) -> bool {
+    pub fn takes_commands(&self) -> bool {
         self.spec.command.is_empty() && self.spec.profile.as_deref().unwrap_or(WORKER) == WORKER
     }
 
     /// Returns true if a member of this template, which can have these `names`, may take the task
     /// once it is pending.
-    pub(crate) fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
+    pub fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
         let role = self.spec.role.as_deref();
         // An on-demand member with a role is not started for tasks that any role may take.
         let waits_for_role = self.demand == Demand::WhenNeeded && role.is_some();
@@ -225,7 +225,7 @@ impl Template {
 
     /// Returns the wanted number of members: one per task in progress or available to them, clamped
     /// to the bounds.
-    pub(crate) fn wanted(&self, board: &Board) -> usize {
+    pub fn wanted(&self, board: &Board) -> usize {
         let (min, max) = match self.demand {
             Demand::Standing => (1, 1),
             Demand::WhenNeeded => (0, 1),
@@ -251,7 +251,7 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TaskId;
+    use crate::id::TaskId;
 
     fn board(states: &[(TaskState, Option<&str>, Option<&str>)]) -> Board {
         let mut board = Board::default();

@@ -21,7 +21,7 @@ use MemberState::{
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum MemberState {
+pub enum MemberState {
     /// To be started; nothing runs yet.
     Pending,
     /// Its launcher was handed to a backend but has not yet proven that it runs.
@@ -48,7 +48,7 @@ pub(crate) enum MemberState {
 
 /// The cause of a state change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The backend received the launcher.
     Placed,
     /// The member proved that it runs.
@@ -162,28 +162,28 @@ impl Cause {
 
 impl MemberState {
     /// The name in tables and in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    pub(crate) fn is_over(self) -> bool {
+    pub fn is_over(self) -> bool {
         !LIVING.contains(&self)
     }
 
     /// Returns true if the member has proven that it runs and its run is not over.
-    pub(crate) fn is_up(self) -> bool {
+    pub fn is_up(self) -> bool {
         UP.contains(&self)
     }
 
     /// Returns the transitions from this state: cause, next state, and side effects.
-    pub(crate) fn ways_on(self) -> impl Iterator<Item = (&'static str, MemberState, &'static str)> {
+    pub fn ways_on(self) -> impl Iterator<Item = (&'static str, MemberState, &'static str)> {
         let from_here = move |line: &&Transition| line.from.contains(&self);
         TABLE.iter().filter(from_here).map(|line| (line.cause, line.to, line.follows))
     }
 
     /// Returns the state after `cause`; `None` if the cause changes nothing, as for a run that is
     /// over.
-    pub(crate) fn after(self, cause: Cause) -> Option<MemberState> {
+    pub fn after(self, cause: Cause) -> Option<MemberState> {
         let word = cause.word();
         TABLE
             .iter()

@@ -9,11 +9,11 @@ use super::task::Task;
 /// Limits on assignments by others. Tasks that a member claims itself are never refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Open tasks that one assigner may have given to a member.
-    pub(crate) max_per_link: usize,
+    pub max_per_link: usize,
     /// Open tasks of a member, assigned or claimed.
-    pub(crate) max_per_member: usize,
+    pub max_per_member: usize,
 }
 
 impl Default for Limits {
@@ -24,17 +24,17 @@ impl Default for Limits {
 
 /// A member that has reached a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Full {
-    pub(crate) owner: MemberName,
+pub struct Full {
+    pub owner: MemberName,
     /// Tasks that count towards the limit.
-    pub(crate) open: Vec<TaskId>,
-    pub(crate) limit: usize,
+    pub open: Vec<TaskId>,
+    pub limit: usize,
     /// The assigner, if only tasks from one assigner count.
-    pub(crate) from: Option<MemberName>,
+    pub from: Option<MemberName>,
 }
 
 impl Full {
-    pub(crate) fn key(&self) -> &'static str {
+    pub fn key(&self) -> &'static str {
         match self.from {
             Some(_) => "max_per_link",
             None => "max_per_member",
@@ -48,7 +48,7 @@ impl Limits {
     ///
     /// # Errors
     /// [`Full`] if `owner` has reached the limit per assigner or the total limit.
-    pub(crate) fn admit<'a>(
+    pub fn admit<'a>(
         self,
         tasks: impl Iterator<Item = &'a Task>,
         owner: &MemberName,
@@ -70,7 +70,7 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::task::TaskState;
+    use crate::task::TaskState;
 
     fn who(name: &str) -> MemberName {
         MemberName::existing(name).expect("a name")

@@ -9,16 +9,16 @@ const WORK: [&str; 2] = ["owner", "status"];
 
 /// The merged form of two copies of a task.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MergedTask {
-    pub(crate) task: Object,
+pub struct MergedTask {
+    pub task: Object,
     /// The second copy's change of owner or status was dropped, because the first has another one.
-    pub(crate) lost_work: bool,
+    pub lost_work: bool,
 }
 
 /// Merges two copies of an object that were equal to `base`. A field that only one of them changed
 /// gets its value. Where both did, nested objects are merged, lists get the additions and removals
 /// of both, and otherwise `first` counts.
-pub(crate) fn merge(base: &Object, first: &Object, second: &Object) -> Object {
+pub fn merge(base: &Object, first: &Object, second: &Object) -> Object {
     let mut merged = Object::new();
     let added = second.keys().filter(|key| !first.contains_key(*key));
     for key in first.keys().chain(added) {
@@ -59,7 +59,7 @@ fn merge_values(
 }
 
 /// Merges two copies of a task. Owner and status count as one field.
-pub(crate) fn merge_task(base: &Object, first: &Object, second: &Object) -> MergedTask {
+pub fn merge_task(base: &Object, first: &Object, second: &Object) -> MergedTask {
     let differs =
         |one: &Object, other: &Object| WORK.iter().any(|key| one.get(*key) != other.get(*key));
     let mut task = merge(base, first, second);

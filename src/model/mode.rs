@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 #[strum(serialize_all = "camelCase")]
-pub(crate) enum Mode {
+pub enum Mode {
     /// Asks about everything that is not yet allowed.
     #[serde(alias = "manual")]
     #[strum(to_string = "default", serialize = "manual")]
@@ -44,18 +44,18 @@ pub(crate) enum Mode {
 
 impl Mode {
     /// The spelling on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Parses the spelling on the wire, and `manual`.
-    pub(crate) fn parse(text: &str) -> Option<Mode> {
+    pub fn parse(text: &str) -> Option<Mode> {
         text.parse().ok()
     }
 
     /// Ranks modes by how much they allow without asking. A lead cannot grant a mode that ranks
     /// above its own (PM-06).
-    pub(crate) fn reach(self) -> u8 {
+    pub fn reach(self) -> u8 {
         match self {
             Mode::Plan | Mode::Delegate => 0,
             Mode::DontAsk => 1,

@@ -11,7 +11,7 @@ const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
 ///
 /// # Errors
 /// A message that continues a sentence starting with the name, if the name breaks the rule.
-pub(crate) fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     let rule =
         "use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
@@ -39,7 +39,7 @@ pub(crate) fn check_member_name(name: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`check_name`].
-pub(crate) fn check_variable(name: &str) -> Result<(), String> {
+pub fn check_variable(name: &str) -> Result<(), String> {
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if inside && name.starts_with(|c: char| !c.is_ascii_digit()) {
         return Ok(());
@@ -61,7 +61,7 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
 
 /// Returns the known word that was most likely meant. Two swapped letters count as one mistake. At
 /// most a third of the letters may be wrong, so that `cwd` is never suggested for `run`.
-pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     known

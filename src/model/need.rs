@@ -18,7 +18,7 @@ use super::question::QuestionKind;
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Need {
+pub enum Need {
     /// A decision about one use of a tool, or about access to a host.
     Permission,
     /// A decision about its plan.
@@ -41,13 +41,13 @@ pub(crate) enum Need {
 
 impl Need {
     /// The name in `--json`, and in tables after "waits for you:".
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Returns the need that a profile's rule names: `needs_login`, `dialog:NAME` or the word of an
     /// error.
-    pub(crate) fn of_screen(what: &str) -> Need {
+    pub fn of_screen(what: &str) -> Need {
         match (what, what.strip_prefix("dialog:")) {
             ("needs_login", _) => Need::Login,
             (_, Some(name)) => name.parse().unwrap_or(Need::Dialog),

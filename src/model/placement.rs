@@ -7,21 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The value in the team file, as backend and as pane, for members without a tmux or iTerm2 pane.
-pub(crate) const IN_PROCESS: &str = "in-process";
+pub const IN_PROCESS: &str = "in-process";
 
 /// A process identified by pid and start time, which tells it apart from a later process with the
 /// same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct ProcessId {
-    pub(crate) pid: i32,
+pub struct ProcessId {
+    pub pid: i32,
     /// Start time in the unit of the system: clock ticks since boot on Linux, microseconds since
     /// the epoch on macOS.
-    pub(crate) start: u64,
+    pub start: u64,
 }
 
 impl ProcessId {
     /// Returns an id that matches no running process.
-    pub(crate) fn of_another_boot(self) -> ProcessId {
+    pub fn of_another_boot(self) -> ProcessId {
         // No process can start this late.
         ProcessId { start: u64::MAX, ..self }
     }
@@ -41,7 +41,7 @@ impl ProcessId {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum BackendKind {
+pub enum BackendKind {
     Tmux,
     Iterm2,
     Pty,
@@ -49,12 +49,12 @@ pub(crate) enum BackendKind {
 
 impl BackendKind {
     /// The name on the command line and in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The value of `backendType` in the team file.
-    pub(crate) fn wire(self) -> &'static str {
+    pub fn wire(self) -> &'static str {
         match self {
             BackendKind::Tmux => "tmux",
             BackendKind::Iterm2 => "iterm2",
@@ -65,50 +65,50 @@ impl BackendKind {
 
 /// A tmux pane with the data that identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TmuxPane {
+pub struct TmuxPane {
     /// Path of the server's socket.
-    pub(crate) socket: String,
-    pub(crate) server: ProcessId,
+    pub socket: String,
+    pub server: ProcessId,
     /// `$1`
-    pub(crate) session_id: String,
-    pub(crate) session_name: String,
+    pub session_id: String,
+    pub session_name: String,
     /// `@1`
-    pub(crate) window_id: String,
-    pub(crate) window_name: String,
+    pub window_id: String,
+    pub window_name: String,
     /// `%1`
-    pub(crate) pane_id: String,
+    pub pane_id: String,
     /// The process that tmux started in the pane: the launcher.
-    pub(crate) pane: ProcessId,
+    pub pane: ProcessId,
 }
 
 /// A PTY held by the member's launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PtyHold {
-    pub(crate) launcher: ProcessId,
+pub struct PtyHold {
+    pub launcher: ProcessId,
     /// File that keeps the program's output.
-    pub(crate) log: String,
+    pub log: String,
 }
 
 /// An iTerm2 session: one split of a tab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ItermSession {
+pub struct ItermSession {
     /// UUID returned when the split was created.
-    pub(crate) session_id: String,
+    pub session_id: String,
     /// The session's terminal, for example `/dev/ttys003`. It must match the launcher's start
     /// record.
-    pub(crate) tty: String,
+    pub tty: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Placement {
+pub enum Placement {
     Tmux(TmuxPane),
     Iterm2(ItermSession),
     Pty(PtyHold),
 }
 
 impl Placement {
-    pub(crate) fn backend(&self) -> BackendKind {
+    pub fn backend(&self) -> BackendKind {
         match self {
             Placement::Tmux(_) => BackendKind::Tmux,
             Placement::Iterm2(_) => BackendKind::Iterm2,
@@ -117,7 +117,7 @@ impl Placement {
     }
 
     /// Returns `tmuxPaneId` for the team file: the pane's id, or [`IN_PROCESS`].
-    pub(crate) fn roster_pane(&self) -> &str {
+    pub fn roster_pane(&self) -> &str {
         match self.pane_id() {
             "" => IN_PROCESS,
             id => id,
@@ -125,7 +125,7 @@ impl Placement {
     }
 
     /// Returns the id of the tmux pane or iTerm2 session; empty for other places.
-    pub(crate) fn pane_id(&self) -> &str {
+    pub fn pane_id(&self) -> &str {
         match self {
             Placement::Tmux(pane) => &pane.pane_id,
             Placement::Iterm2(session) => &session.session_id,
@@ -134,7 +134,7 @@ impl Placement {
     }
 
     /// Returns the placement with process ids that match no running process.
-    pub(crate) fn of_another_boot(self) -> Placement {
+    pub fn of_another_boot(self) -> Placement {
         match self {
             Placement::Tmux(pane) => {
                 let (server, process) =
@@ -150,7 +150,7 @@ impl Placement {
 
     /// Returns the launcher's process id if the placement holds it; otherwise only the start record
     /// does.
-    pub(crate) fn launcher(&self) -> Option<ProcessId> {
+    pub fn launcher(&self) -> Option<ProcessId> {
         match self {
             Placement::Tmux(pane) => Some(pane.pane),
             Placement::Pty(hold) => Some(hold.launcher),
@@ -176,7 +176,7 @@ impl fmt::Display for Placement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Every part of the identity matches.
     Owned,
     /// Another pane or session now has its id.
@@ -214,7 +214,7 @@ impl fmt::Display for Verdict {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum Layout {
+pub enum Layout {
     /// Side by side in windows of the team.
     #[default]
     Panes,

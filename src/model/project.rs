@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// The top of a repository.
-pub(crate) trait ProjectFiles {
+pub trait ProjectFiles {
     /// Returns the names at the top.
     fn names(&self) -> &BTreeSet<String>;
 
@@ -18,25 +18,25 @@ pub(crate) trait ProjectFiles {
 
 /// The languages and the checks of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Project {
+pub struct Project {
     /// Names of languages, the one of the first test command first.
-    pub(crate) languages: Vec<&'static str>,
+    pub languages: Vec<&'static str>,
     /// Commands that change nothing and that the repository itself is configured for, cheap ones
     /// first.
-    pub(crate) checks: Vec<ProjectCheck>,
+    pub checks: Vec<ProjectCheck>,
 }
 
 /// A command that checks the repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ProjectCheck {
-    pub(crate) kind: CheckKind,
+pub struct ProjectCheck {
+    pub kind: CheckKind,
     /// Program and arguments.
-    pub(crate) run: Vec<&'static str>,
+    pub run: Vec<&'static str>,
 }
 
 impl ProjectCheck {
     /// Returns the program, also if `env` sets variables for it.
-    pub(crate) fn program(&self) -> &'static str {
+    pub fn program(&self) -> &'static str {
         let is_program = |word: &&&str| **word != "env" && !word.contains('=');
         self.run.iter().find(is_program).copied().unwrap_or_default()
     }
@@ -46,7 +46,7 @@ impl ProjectCheck {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum CheckKind {
+pub enum CheckKind {
     Format,
     Lint,
     Types,
@@ -55,12 +55,12 @@ pub(crate) enum CheckKind {
 
 impl CheckKind {
     /// Returns the key of a task for the check.
-    pub(crate) fn key(self) -> &'static str {
+    pub fn key(self) -> &'static str {
         self.into()
     }
 
     /// Returns the subject of a task for the check.
-    pub(crate) fn subject(self) -> &'static str {
+    pub fn subject(self) -> &'static str {
         match self {
             CheckKind::Format => "Check the format",
             CheckKind::Lint => "Lint the code",
@@ -72,7 +72,7 @@ impl CheckKind {
 
 impl Project {
     /// Recognizes a repository.
-    pub(crate) fn detect(files: &dyn ProjectFiles) -> Project {
+    pub fn detect(files: &dyn ProjectFiles) -> Project {
         let mut found = Project::default();
         let languages: [fn(&mut Project, &dyn ProjectFiles); 9] =
             [rust, node, python, go, java, ruby, elixir, others, make];
@@ -82,7 +82,7 @@ impl Project {
     }
 
     /// Returns the test command; of several, the one of the first language.
-    pub(crate) fn test(&self) -> Option<&ProjectCheck> {
+    pub fn test(&self) -> Option<&ProjectCheck> {
         self.checks.iter().find(|check| check.kind == CheckKind::Test)
     }
 

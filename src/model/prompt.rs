@@ -10,13 +10,13 @@ const LONGEST: usize = 120;
 
 /// A prompt at which a plain program waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PromptSeen {
+pub struct PromptSeen {
     /// The line on its screen.
-    pub(crate) line: String,
-    pub(crate) since: Timestamp,
+    pub line: String,
+    pub since: Timestamp,
     /// The lead has announced it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_announced: bool,
+    pub is_announced: bool,
 }
 
 /// Returns the line, shortened, if it ends as a prompt. `takes_line` is true if the terminal
@@ -25,7 +25,7 @@ pub(crate) struct PromptSeen {
 ///
 /// The prompts of shells and interpreters end with `$`, `#`, `%` or `>`, and are never prompts in
 /// this sense: such a program waits for work, not for an answer.
-pub(crate) fn prompt_in(line: &str, takes_line: bool) -> Option<String> {
+pub fn prompt_in(line: &str, takes_line: bool) -> Option<String> {
     let line = line.trim();
     let asks = line.ends_with('?') || offers_yes_or_no(line) || asks_for_a_key(line);
     let takes_answer = takes_line && line.ends_with([':', ']', ')']);

@@ -17,7 +17,7 @@ use super::user_question::{self, UserQuestion};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum QuestionKind {
+pub enum QuestionKind {
     /// Approval of a plan.
     Plan,
     /// One use of a tool.
@@ -28,14 +28,14 @@ pub(crate) enum QuestionKind {
 
 impl QuestionKind {
     /// The name in tables and in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
 /// A message that requests a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub enum Ask {
     Plan(PlanApprovalRequest),
     Permission(PermissionRequest),
     Sandbox(SandboxPermissionRequest),
@@ -43,7 +43,7 @@ pub(crate) enum Ask {
 
 impl Ask {
     /// Extracts the request from a message; `None` if the message is of another kind.
-    pub(crate) fn of(message: Message) -> Option<Ask> {
+    pub fn of(message: Message) -> Option<Ask> {
         match message {
             Message::PlanApprovalRequest(plan) => Some(Ask::Plan(plan)),
             Message::PermissionRequest(tool) => Some(Ask::Permission(tool)),
@@ -66,7 +66,7 @@ impl Ask {
         }
     }
 
-    pub(crate) fn kind(&self) -> QuestionKind {
+    pub fn kind(&self) -> QuestionKind {
         match self {
             Ask::Plan(_) => QuestionKind::Plan,
             Ask::Permission(_) => QuestionKind::Permission,
@@ -75,7 +75,7 @@ impl Ask {
     }
 
     /// The member's id for the request, as received.
-    pub(crate) fn request_id(&self) -> &str {
+    pub fn request_id(&self) -> &str {
         match self {
             Ask::Plan(plan) => &plan.request_id,
             Ask::Permission(tool) => &tool.request_id,
@@ -88,7 +88,7 @@ impl Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum DecisionOutcome {
+pub enum DecisionOutcome {
     Allowed,
     Denied,
     /// No answer arrived in time. This is distinct from a denial.
@@ -101,7 +101,7 @@ pub(crate) enum DecisionOutcome {
 
 impl DecisionOutcome {
     /// The name in tables and in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -120,7 +120,7 @@ impl DecisionOutcome {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Typed {
+pub enum Typed {
     /// The keys were typed and the dialog closed.
     Taken,
     /// The dialog had already closed; nothing was typed.
@@ -131,12 +131,12 @@ pub(crate) enum Typed {
 
 impl Typed {
     /// The name in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// A description for people.
-    pub(crate) fn describe(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Typed::Taken => "typed; the dialog closed",
             Typed::Gone => "nothing was typed: the dialog had closed",
@@ -146,81 +146,81 @@ impl Typed {
 }
 
 /// [`Decision::by`] of a request whose dialog closed without an answer from phalanx.
-pub(crate) const BY_PANE: &str = "pane";
+pub const BY_PANE: &str = "pane";
 
 /// The decision that ended a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Decision {
-    pub(crate) outcome: DecisionOutcome,
+pub struct Decision {
+    pub outcome: DecisionOutcome,
     /// A member's name, `rule`, or `nobody`.
-    pub(crate) by: String,
+    pub by: String,
     /// The rule that decided and its origin, for example `allow Bash(git:*) of the team`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rule: Option<String>,
+    pub rule: Option<String>,
     /// The key of the dashboard with which a person decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) via: Option<String>,
-    pub(crate) at: Timestamp,
+    pub via: Option<String>,
+    pub at: Timestamp,
     /// Explanation for the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// Mode in which the member continues after a plan is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mode: Option<Mode>,
+    pub mode: Option<Mode>,
     /// Permission updates that the member may apply itself, in Claude Code's format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) updates: Vec<Value>,
+    pub updates: Vec<Value>,
     /// Tool input that replaces the one in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) input: Option<Value>,
+    pub input: Option<Value>,
     /// Message id of the answer in the member's mailbox; `None` if no member is left to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reply: Option<String>,
+    pub reply: Option<String>,
     /// The answer is in the mailbox.
     #[serde(default)]
-    pub(crate) sent: bool,
+    pub sent: bool,
     /// Result reported by the member's wrapper; `None` if there is none yet, or if the program
     /// reads answers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) typed: Option<Typed>,
+    pub typed: Option<Typed>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Question {
+pub struct Question {
     /// Format version of the file.
-    pub(crate) format: u32,
-    pub(crate) id: RequestId,
-    pub(crate) kind: QuestionKind,
-    pub(crate) from: MemberName,
+    pub format: u32,
+    pub id: RequestId,
+    pub kind: QuestionKind,
+    pub from: MemberName,
     /// The run that asked; `None` for a member that phalanx did not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) incarnation: Option<Incarnation>,
+    pub incarnation: Option<Incarnation>,
     /// Id of the message that asked; a message creates at most one request.
-    pub(crate) msg_id: String,
+    pub msg_id: String,
     /// Time at which the message was taken out of the mailbox.
-    pub(crate) asked_at: Timestamp,
+    pub asked_at: Timestamp,
     /// Answers from this time on do not count.
-    pub(crate) deadline_at: Timestamp,
+    pub deadline_at: Timestamp,
     /// The last notification sent about the request; `None` before the first.
     #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_notification: Option<LastNotification>,
+    pub last_notification: Option<LastNotification>,
     /// The message as received.
-    pub(crate) message: String,
+    pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) decision: Option<Decision>,
+    pub decision: Option<Decision>,
     /// Id of the journal event that recorded the request.
-    pub(crate) event: String,
+    pub event: String,
 }
 
 impl Question {
     /// Parses the message; `None` only if the file was tampered with.
-    pub(crate) fn ask(&self) -> Option<Ask> {
+    pub fn ask(&self) -> Option<Ask> {
         Ask::of(Message::parse(&self.message))
     }
 
     /// Returns the tool use that rules judge; `None` for a plan. Access to a host counts as a fetch
     /// from it.
-    pub(crate) fn tool_use(&self) -> Option<(String, Value)> {
+    pub fn tool_use(&self) -> Option<(String, Value)> {
         match self.ask()? {
             Ask::Permission(tool) => Some((tool.tool_name, tool.input)),
             Ask::Sandbox(asked) => {
@@ -234,7 +234,7 @@ impl Question {
     }
 
     /// Returns what the program asks its user, to be answered instead of allowed.
-    pub(crate) fn user_questions(&self) -> Vec<UserQuestion> {
+    pub fn user_questions(&self) -> Vec<UserQuestion> {
         match self.ask() {
             Some(Ask::Permission(tool)) if tool.answered_by.is_none() => {
                 user_question::questions_in(&tool.input)
@@ -245,34 +245,34 @@ impl Question {
 
     /// Returns the way in which an answer reaches a program that asks on its screen; `None` if the
     /// program reads answers itself.
-    pub(crate) fn answered_by(&self) -> Option<AnsweredBy> {
+    pub fn answered_by(&self) -> Option<AnsweredBy> {
         match self.ask()? {
             Ask::Permission(tool) => tool.answered_by,
             Ask::Plan(_) | Ask::Sandbox(_) => None,
         }
     }
 
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.decision.is_none()
     }
 
     /// Returns true if the answer has yet to be put into the member's mailbox.
-    pub(crate) fn is_unsent(&self) -> bool {
+    pub fn is_unsent(&self) -> bool {
         self.decision.as_ref().is_some_and(|d| d.reply.is_some() && !d.sent)
     }
 
     /// Returns true if no work is left for this request.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         !self.is_open() && !self.is_unsent()
     }
 
     /// `pending`, or the name of the outcome.
-    pub(crate) fn state(&self) -> &'static str {
+    pub fn state(&self) -> &'static str {
         self.decision.as_ref().map_or("pending", |d| d.outcome.as_str())
     }
 
     /// A one-line description for people. It contains unsanitized text from the member.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         match self.ask() {
             Some(Ask::Plan(plan)) => {
                 let content = plan.plan_content.unwrap_or_default();
@@ -315,7 +315,7 @@ impl Question {
     }
 
     /// Returns the answer for the member's mailbox; `None` while there is no decision.
-    pub(crate) fn reply(&self) -> Option<Message> {
+    pub fn reply(&self) -> Option<Message> {
         let decision = self.decision.as_ref()?;
         let request_id = self.id.to_string();
         let allowed = decision.outcome == DecisionOutcome::Allowed;

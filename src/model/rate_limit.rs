@@ -25,16 +25,16 @@ const MOST_UNITS: i64 = 10_000;
 
 /// A refusal for lack of quota, as a program shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LimitHit {
+pub struct LimitHit {
     /// The text of the program, on one line.
-    pub(crate) said: String,
+    pub said: String,
     /// The end of the limit, if the program names it.
-    pub(crate) until: Option<Timestamp>,
+    pub until: Option<Timestamp>,
 }
 
 impl LimitHit {
     /// Reads the end of the limit from the text of a program, if it names one.
-    pub(crate) fn of_text(said: &str, now: Timestamp, zone: &TimeZone) -> LimitHit {
+    pub fn of_text(said: &str, now: Timestamp, zone: &TimeZone) -> LimitHit {
         LimitHit { said: said.to_owned(), until: until_in(said, now, zone) }
     }
 }
@@ -43,10 +43,10 @@ impl LimitHit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "resume_limited", deny_unknown_fields)]
-pub(crate) struct ResumePolicy {
+pub struct ResumePolicy {
     /// Number of times that a member is asked to continue; 0 for never.
     #[serde(with = "As::<AtLeast<0, u32>>")]
-    pub(crate) attempts: u32,
+    pub attempts: u32,
 }
 
 impl Default for ResumePolicy {
@@ -57,23 +57,23 @@ impl Default for ResumePolicy {
 
 /// The usage limit that a member has reached, in its record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RateLimit {
-    pub(crate) said: String,
-    pub(crate) since: Timestamp,
+pub struct RateLimit {
+    pub said: String,
+    pub since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) until: Option<Timestamp>,
+    pub until: Option<Timestamp>,
     /// Number of times that the lead has asked the member to continue since its last answer.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub(crate) attempts: u32,
+    pub attempts: u32,
     /// The time of the last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) resumed_at: Option<Timestamp>,
+    pub resumed_at: Option<Timestamp>,
     /// The lead was notified that the member is not asked again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_reported: bool,
+    pub is_reported: bool,
     /// The member works again, and has not finished a turn yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_over: bool,
+    pub is_over: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -83,7 +83,7 @@ fn is_zero(number: &u32) -> bool {
 
 impl RateLimit {
     /// Returns the limit after a refusal. The attempts to continue before it still count.
-    pub(crate) fn after(earlier: Option<&RateLimit>, hit: &LimitHit, now: Timestamp) -> RateLimit {
+    pub fn after(earlier: Option<&RateLimit>, hit: &LimitHit, now: Timestamp) -> RateLimit {
         RateLimit {
             said: hit.said.clone(),
             since: now,
@@ -96,19 +96,19 @@ impl RateLimit {
     }
 
     /// Returns the earliest time at which the member is asked to continue.
-    pub(crate) fn next_attempt(&self) -> Timestamp {
+    pub fn next_attempt(&self) -> Timestamp {
         let end = end_of(self.since, self.until).plus_ms(GRACE_MS);
         self.resumed_at.map_or(end, |at| end.max(at.plus_ms(UNKNOWN_MS)))
     }
 
     /// Describes the limit for people: `until 14:30`.
-    pub(crate) fn describe(&self, zone: &TimeZone) -> String {
+    pub fn describe(&self, zone: &TimeZone) -> String {
         describe_end(self.until, self.since, zone)
     }
 }
 
 /// Returns the time from which a limit that began at `since` counts as ended.
-pub(crate) fn end_of(since: Timestamp, until: Option<Timestamp>) -> Timestamp {
+pub fn end_of(since: Timestamp, until: Option<Timestamp>) -> Timestamp {
     until.unwrap_or(since.plus_ms(UNKNOWN_MS))
 }
 
@@ -137,7 +137,7 @@ fn until_in(said: &str, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
 /// Parses a future time as programs write it: `3pm`, `8:36am (UTC)`, `14:30`, `Oct 9, 10am`,
 /// `Oct 9th, 2026 3:25 PM`, `in 2 hours 5 minutes`, `at …`. Words that are not understood are
 /// skipped. Times of day are in `zone`, except with `(UTC)`.
-pub(crate) fn parse_until(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+pub fn parse_until(text: &str, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     let lower = text.to_lowercase();
     let zone = if lower.contains("(utc)") { &TimeZone::UTC } else { zone };
     let words: Vec<&str> = lower

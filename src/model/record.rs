@@ -23,98 +23,98 @@ use super::waiting::Ability;
 
 /// The request for a member, complete enough to start it again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LaunchRequest {
-    pub(crate) profile: String,
+pub struct LaunchRequest {
+    pub profile: String,
     /// The profile's setting at the start (MSG-16). Missing in older records; use
     /// [`MemberRecord::reads_mail`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reads_mail: Option<bool>,
+    pub reads_mail: Option<bool>,
     /// The program is a team member without phalanx: it reads its own mailbox and reports its own
     /// state. Missing in older records; use [`MemberRecord::is_native`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) native: Option<bool>,
+    pub native: Option<bool>,
     /// The form of the transcripts that its program writes, if they can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) transcript: Option<TranscriptForm>,
+    pub transcript: Option<TranscriptForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<String>,
+    pub role: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mode: Option<Mode>,
+    pub mode: Option<Mode>,
     #[serde(default)]
-    pub(crate) plan: bool,
+    pub plan: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) prompt: Option<String>,
+    pub prompt: Option<String>,
     /// The only task of the run, if it was started for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) task: Option<TaskId>,
+    pub task: Option<TaskId>,
     /// The conversation that it works for, if that is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chat: Option<String>,
+    pub chat: Option<String>,
     /// Includes the tools of its role and its team.
     #[serde(default, skip_serializing_if = "Tools::is_empty")]
-    pub(crate) tools: Tools,
+    pub tools: Tools,
     /// The program and its arguments.
-    pub(crate) argv: Vec<String>,
-    pub(crate) cwd: String,
-    pub(crate) color: String,
+    pub argv: Vec<String>,
+    pub cwd: String,
+    pub color: String,
     /// Its prompts do not ask for a person's attention.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_unattended: bool,
+    pub is_unattended: bool,
     /// Notification of free tasks; `None` means the setting of the team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pull: Option<Pull>,
+    pub pull: Option<Pull>,
     /// The users whose requests it takes, besides the lists of its entry in the settings.
     #[serde(default, skip_serializing_if = "LinkAccess::is_empty")]
-    pub(crate) access: LinkAccess,
+    pub access: LinkAccess,
     /// Variables set for this member only. They may hold secrets, so the file is readable by its
     /// owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) env: Vec<(String, String)>,
+    pub env: Vec<(String, String)>,
 }
 
 /// Written by the launcher once the program runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StartRecord {
-    pub(crate) launcher: ProcessId,
-    pub(crate) program: ProcessId,
+pub struct StartRecord {
+    pub launcher: ProcessId,
+    pub program: ProcessId,
     /// Name of the program's terminal, e.g. `/dev/pts/3`.
-    pub(crate) tty: Option<String>,
+    pub tty: Option<String>,
     /// Socket of the launcher's terminal server, if the launcher holds the terminal itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) socket: Option<String>,
+    pub socket: Option<String>,
     /// The launcher's `getcwd` (EN-06).
-    pub(crate) cwd: String,
-    pub(crate) at: Timestamp,
+    pub cwd: String,
+    pub at: Timestamp,
 }
 
 /// Written by the launcher when the program has exited or could not be started.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ExitRecord {
+pub struct ExitRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signal: Option<i32>,
+    pub signal: Option<i32>,
     /// Reason why the program never ran: the file, the directory, or the kernel's error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
     /// The cause was that no terminal could be created, so another backend might work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) no_terminal: bool,
-    pub(crate) at: Timestamp,
+    pub no_terminal: bool,
+    pub at: Timestamp,
     /// File that keeps the last output of a program whose pane has closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) log: Option<String>,
+    pub log: Option<String>,
     /// The last line that the program printed, if it failed. Sanitized and short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) last_line: Option<String>,
+    pub last_line: Option<String>,
 }
 
 impl ExitRecord {
     /// Returns true if the program failed: it never ran, exited with another code than 0, or was
     /// ended by a signal.
-    pub(crate) fn is_failure(&self) -> bool {
+    pub fn is_failure(&self) -> bool {
         self.problem.is_some() || self.code != Some(0)
     }
 
@@ -127,7 +127,7 @@ impl ExitRecord {
     }
 
     /// Describes the exit: `exit code 7`, `signal 9`, or why the program never ran.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match (&self.problem, self.code, self.signal) {
             (Some(problem), _, _) => problem.clone(),
             (None, Some(code), _) => format!("exit code {code}"),
@@ -139,11 +139,11 @@ impl ExitRecord {
 
 /// A start that the lead makes in place of a failed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PlannedRestart {
+pub struct PlannedRestart {
     /// Failures in a row, with this one.
-    pub(crate) failures: u32,
+    pub failures: u32,
     /// The end of the pause before the start.
-    pub(crate) at: Timestamp,
+    pub at: Timestamp,
 }
 
 /// Beginning of the reason of a run whose program waits for a person, as its screen shows.
@@ -151,7 +151,7 @@ const BLOCKED: &str = "blocked: ";
 
 /// Returns the reason of a run whose program waits for a person: `what` is `dialog:NAME`,
 /// `needs_login`, `prompt` or a word for an error, `text` what the screen says.
-pub(crate) fn blocked_reason(what: &str, text: &str) -> String {
+pub fn blocked_reason(what: &str, text: &str) -> String {
     format!("{BLOCKED}{what} ({text})")
 }
 
@@ -160,7 +160,7 @@ const CLOSED: &str = "pane closed from outside";
 const HANGUP: i32 = 1;
 
 /// Describes the exit of a program: `exited with code 7 after 50 ms`.
-pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
+pub fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
     let how = match (code, signal) {
         (Some(code), _) => format!("exited with code {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),
@@ -171,96 +171,96 @@ pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> Str
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct MemberRecord {
+pub struct MemberRecord {
     /// Format version of the file. Files of a newer version are read but not written.
-    pub(crate) format: u32,
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
+    pub format: u32,
+    pub name: MemberName,
+    pub incarnation: Incarnation,
     /// Random secret that the member's processes carry as `PHALANX_TOKEN`. It authorizes a process
     /// to act as the member.
-    pub(crate) token: String,
+    pub token: String,
     /// Random mark on the member's pane or session (`@phalanx_token`). Other programs can read it
     /// there, so it differs from `token`. Empty in records of older versions, which used `token`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) nonce: String,
-    pub(crate) state: MemberState,
+    pub nonce: String,
+    pub state: MemberState,
     /// Reason for the state, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-    pub(crate) state_since: Timestamp,
-    pub(crate) backend: BackendKind,
+    pub reason: Option<String>,
+    pub state_since: Timestamp,
+    pub backend: BackendKind,
     #[serde(rename = "wish")]
-    pub(crate) request: LaunchRequest,
+    pub request: LaunchRequest,
     /// The process that starts the member. Missing in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) spawner: Option<ProcessId>,
+    pub spawner: Option<ProcessId>,
     /// Time at which the start was requested.
-    pub(crate) asked_at: Timestamp,
+    pub asked_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) placement: Option<Placement>,
+    pub placement: Option<Placement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) start: Option<StartRecord>,
+    pub start: Option<StartRecord>,
     /// Time at which the member proved that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ready_at: Option<Timestamp>,
+    pub ready_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) exit: Option<ExitRecord>,
+    pub exit: Option<ExitRecord>,
     /// Description of an overdue response and of what the screen shows; `None` while the member
     /// responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) unresponsive: Option<String>,
+    pub unresponsive: Option<String>,
     /// The prompt at which its program waits for a person. Written by the launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) prompt: Option<PromptSeen>,
+    pub prompt: Option<PromptSeen>,
     /// The usage limit that its account has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rate_limit: Option<RateLimit>,
+    pub rate_limit: Option<RateLimit>,
     /// The tokens that this and all earlier runs of the name have used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<MemberUsage>,
+    pub usage: Option<MemberUsage>,
     /// Reminders about its current task since its last activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reminded: Option<Reminded>,
+    pub reminded: Option<Reminded>,
     /// The program's own session, if known: chosen at the start, resumed, or reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// End of the last turn that its program reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) turn_ended_at: Option<Timestamp>,
+    pub turn_ended_at: Option<Timestamp>,
     /// The start that the lead plans in place of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) restart: Option<PlannedRestart>,
+    pub restart: Option<PlannedRestart>,
     /// Failures in a row after which the lead starts no run in place of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) gave_up_after: Option<u32>,
+    pub gave_up_after: Option<u32>,
     /// Boot id of the machine when the run was started. Missing in older records and on systems
     /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) boot_id: Option<String>,
+    pub boot_id: Option<String>,
     /// The host on which the run was started; `None` in a team of files, whose members all run on
     /// its machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<HostName>,
+    pub host: Option<HostName>,
     /// The id of that host's machine. Missing in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) machine: Option<String>,
+    pub machine: Option<String>,
     /// True if that is another host than the reader's: its processes cannot be seen from here.
     #[serde(skip)]
-    pub(crate) is_elsewhere: bool,
+    pub is_elsewhere: bool,
 }
 
 /// Format version that this release writes.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 impl MemberRecord {
     /// Returns the usage limit that keeps the member from working.
-    pub(crate) fn limit(&self) -> Option<&RateLimit> {
+    pub fn limit(&self) -> Option<&RateLimit> {
         self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
     }
 
     /// Returns the error with which the last turn of this run ended, if its program has got no
     /// message since then, as its transcript or its screen says.
-    pub(crate) fn turn_error(&self) -> Option<TurnError> {
+    pub fn turn_error(&self) -> Option<TurnError> {
         let error = self.usage.as_ref().and_then(MemberUsage::turn_error);
         let is_current = |error: &&TurnError| error.at >= self.asked_at && !self.state.is_over();
         error.filter(is_current).cloned().or_else(|| self.screen_error())
@@ -272,17 +272,17 @@ impl MemberRecord {
     }
 
     /// Returns the mark on the member's pane or session.
-    pub(crate) fn mark(&self) -> &str {
+    pub fn mark(&self) -> &str {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
     }
 
     /// Returns true if the program waits for a person, as its screen shows.
-    pub(crate) fn is_blocked(&self) -> bool {
+    pub fn is_blocked(&self) -> bool {
         self.need().is_some()
     }
 
     /// Returns what the program waits for, as its screen shows, and the text about it.
-    pub(crate) fn need(&self) -> Option<(Need, &str)> {
+    pub fn need(&self) -> Option<(Need, &str)> {
         let reason = self.reason.as_deref()?.strip_prefix(BLOCKED)?;
         let (what, text) = match (reason.split_once(" ("), reason.split_once(": ")) {
             (Some((what, text)), _) if !what.contains(' ') => {
@@ -296,17 +296,17 @@ impl MemberRecord {
     }
 
     /// Returns true for a worker of phalanx.
-    pub(crate) fn runs_commands(&self) -> bool {
+    pub fn runs_commands(&self) -> bool {
         ability(&self.request.profile) == Ability::Commands
     }
 
     /// Returns the host of a run that is on another host than the reader.
-    pub(crate) fn other_host(&self) -> Option<&HostName> {
+    pub fn other_host(&self) -> Option<&HostName> {
         self.host.as_ref().filter(|_| self.is_elsewhere)
     }
 
     /// Returns the launcher, the root of the member's process tree, if known and on this host.
-    pub(crate) fn launcher(&self) -> Option<ProcessId> {
+    pub fn launcher(&self) -> Option<ProcessId> {
         if self.is_elsewhere {
             return None;
         }
@@ -314,13 +314,13 @@ impl MemberRecord {
     }
 
     /// Returns the socket of the launcher's terminal server, if there is one on this host.
-    pub(crate) fn socket(&self) -> Option<&str> {
+    pub fn socket(&self) -> Option<&str> {
         self.start.as_ref().filter(|_| !self.is_elsewhere)?.socket.as_deref()
     }
 
     /// Returns the file that keeps the output of the run on its host, if there is one. That of a
     /// program in a pane is written when the program ends, and contains its last lines.
-    pub(crate) fn log(&self) -> Option<&str> {
+    pub fn log(&self) -> Option<&str> {
         match &self.placement {
             Some(Placement::Pty(hold)) => Some(&hold.log),
             Some(Placement::Tmux(_) | Placement::Iterm2(_)) | None => {
@@ -331,12 +331,12 @@ impl MemberRecord {
 
     /// Returns true if the run has ended on record: the team has noticed its end, or its launcher
     /// has reported the program's exit.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.state.is_over() || self.exit.is_some()
     }
 
     /// Describes the program's exit; `None` while it runs.
-    pub(crate) fn ending(&self) -> Option<String> {
+    pub fn ending(&self) -> Option<String> {
         let exit = self.exit.as_ref()?;
         if self.was_hung_up() {
             return Some(CLOSED.to_owned());
@@ -347,7 +347,7 @@ impl MemberRecord {
     }
 
     /// Returns the reason, for the journal, of a run that ended without a request.
-    pub(crate) fn end_reason(&self) -> String {
+    pub fn end_reason(&self) -> String {
         match &self.exit {
             Some(_) if self.was_hung_up() => CLOSED.to_owned(),
             Some(exit) => exit.with_last_line(exit.describe()),
@@ -367,7 +367,7 @@ impl MemberRecord {
     /// Returns the record as it is to be read on `host`, the machine `machine`, during boot `boot`.
     /// A host of the same name is another one if its machine is. Start times count from the boot,
     /// so in another boot an unrelated process may match a recorded pid and start time.
-    pub(crate) fn seen_in(
+    pub fn seen_in(
         self,
         boot: &str,
         host: Option<&HostName>,
@@ -393,20 +393,20 @@ impl MemberRecord {
 
     /// Returns true if the member can receive messages and shutdown requests, through its program
     /// or its wrapper.
-    pub(crate) fn reads_mail(&self) -> bool {
+    pub fn reads_mail(&self) -> bool {
         // Records without the field predate configurable profiles: of the two then, only `shell`
         // did not read.
         self.request.reads_mail.unwrap_or(self.request.profile != "shell")
     }
 
     /// Returns true if the program maintains its own state in the team's files.
-    pub(crate) fn is_native(&self) -> bool {
+    pub fn is_native(&self) -> bool {
         self.request.native.unwrap_or(self.request.profile == "claude")
     }
 
     /// Returns the member's entry in the team file, without its pane and activity, which the record
     /// does not hold.
-    pub(crate) fn to_member(&self, team: &TeamName) -> Member {
+    pub fn to_member(&self, team: &TeamName) -> Member {
         let request = &self.request;
         let (allowed_tools, disallowed_tools) = request.tools.words();
         Member {
@@ -429,7 +429,7 @@ impl MemberRecord {
         }
     }
 
-    pub(crate) fn is(&self, incarnation: &Incarnation) -> bool {
+    pub fn is(&self, incarnation: &Incarnation) -> bool {
         self.incarnation == *incarnation
     }
 }
@@ -437,7 +437,7 @@ impl MemberRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::placement::TmuxPane;
+    use crate::placement::TmuxPane;
 
     #[test]
     fn record_round_trips_through_json() {
@@ -561,7 +561,7 @@ mod tests {
 
     #[test]
     fn host_of_the_same_name_on_another_machine_is_elsewhere() {
-        use crate::model::sample;
+        use crate::sample;
         let host = HostName::new("build").expect("a name");
         let run = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
         let record = MemberRecord {

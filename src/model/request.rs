@@ -12,7 +12,7 @@ use super::time::Timestamp;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum ShutdownOutcome {
+pub enum ShutdownOutcome {
     /// The member agreed, and its placement is gone.
     Closed,
     /// The member rejected the request and still runs.
@@ -27,7 +27,7 @@ pub(crate) enum ShutdownOutcome {
 
 impl ShutdownOutcome {
     /// The name in tables and in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -40,14 +40,14 @@ const LONGEST: usize = 500;
 /// The state in which a member reports to leave its work. Each part is missing if the member does
 /// not report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WorkLeft {
+pub struct WorkLeft {
     #[serde(default)]
-    pub(crate) status: Option<ShutdownStatus>,
+    pub status: Option<ShutdownStatus>,
     /// Remaining work in the member's words.
     #[serde(default)]
-    pub(crate) pending_work: Vec<String>,
+    pub pending_work: Vec<String>,
     #[serde(default)]
-    pub(crate) artifacts_committed: Option<bool>,
+    pub artifacts_committed: Option<bool>,
 }
 
 impl From<ShutdownApproved> for WorkLeft {
@@ -60,7 +60,7 @@ impl From<ShutdownApproved> for WorkLeft {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum DeviationKind {
+pub enum DeviationKind {
     /// The member still runs: it rejected the shutdown or could not be stopped.
     StillThere,
     /// The member did not answer in time and was stopped.
@@ -77,57 +77,57 @@ pub(crate) enum DeviationKind {
 
 /// A finding of the check that follows the shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ShutdownFinding {
-    pub(crate) name: MemberName,
-    pub(crate) kind: DeviationKind,
+pub struct ShutdownFinding {
+    pub name: MemberName,
+    pub kind: DeviationKind,
     /// Readable message: lower case, no full stop.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// A shutdown requested of one run of a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ShutdownRequest {
+pub struct ShutdownRequest {
     /// Format version of the file.
-    pub(crate) format: u32,
-    pub(crate) id: RequestId,
-    pub(crate) member: MemberName,
+    pub format: u32,
+    pub id: RequestId,
+    pub member: MemberName,
     /// The run that was asked; answers from other runs are ignored (SD-10).
-    pub(crate) incarnation: Incarnation,
+    pub incarnation: Incarnation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
-    pub(crate) asked_at: Timestamp,
+    pub reason: Option<String>,
+    pub asked_at: Timestamp,
     /// Time at which the member is stopped without its consent.
-    pub(crate) deadline_at: Timestamp,
+    pub deadline_at: Timestamp,
     /// StopRuns the member without waiting for an answer.
     #[serde(default)]
-    pub(crate) force: bool,
+    pub force: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<ShutdownOutcome>,
+    pub outcome: Option<ShutdownOutcome>,
     /// The reason given by the member, or the error that occurred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) answer: Option<String>,
+    pub answer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
     /// Time at which the lead received the member's approval. From then on any lead carries out the
     /// shutdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) agreed_at: Option<Timestamp>,
+    pub agreed_at: Option<Timestamp>,
     #[serde(flatten)]
-    pub(crate) work_left: WorkLeft,
+    pub work_left: WorkLeft,
     /// The member's working directory, in which its claims about committed artifacts are verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) cwd: Option<String>,
+    pub cwd: Option<String>,
     /// Findings of the shutdown check; `None` until it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) deviations: Option<Vec<ShutdownFinding>>,
+    pub deviations: Option<Vec<ShutdownFinding>>,
     /// Id of the journal event for the request. The event for the outcome names it as its cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) event: Option<String>,
+    pub event: Option<String>,
 }
 
 /// Returns the last request for each run, in the given order. An answer to an earlier request no
 /// longer counts.
-pub(crate) fn latest(requests: Vec<ShutdownRequest>) -> Vec<ShutdownRequest> {
+pub fn latest(requests: Vec<ShutdownRequest>) -> Vec<ShutdownRequest> {
     let mut latest: Vec<ShutdownRequest> = Vec::new();
     for request in requests {
         latest.retain(|earlier| earlier.incarnation != request.incarnation);
@@ -137,12 +137,12 @@ pub(crate) fn latest(requests: Vec<ShutdownRequest>) -> Vec<ShutdownRequest> {
 }
 
 impl ShutdownRequest {
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.outcome.is_none()
     }
 
     /// Returns true if the shutdown has ended and was verified without findings.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub fn is_settled(&self) -> bool {
         !self.is_open() && self.deviations.as_ref().is_some_and(Vec::is_empty)
     }
 }

@@ -29,10 +29,7 @@ const MAX_DETAILS: usize = 20_000;
 /// Returns the unreported ended tasks and the earliest time to report them; `None` while any task
 /// is in progress. A stale task delays no report. Tasks that another program
 /// ended have no `ended_at` and are not reported.
-pub(crate) fn ended(
-    board: &Board,
-    reported: &BTreeSet<TaskId>,
-) -> Option<(Timestamp, Vec<TaskId>)> {
+pub fn ended(board: &Board, reported: &BTreeSet<TaskId>) -> Option<(Timestamp, Vec<TaskId>)> {
     if board.work().any(|task| task.state == TaskState::InProgress) {
         return None;
     }
@@ -44,7 +41,7 @@ pub(crate) fn ended(
 
 /// Returns the ended tasks without a report. Those that the lead has ended itself are
 /// among them only together with others.
-pub(crate) fn unreported<'b>(board: &'b Board, reported: &BTreeSet<TaskId>) -> Vec<&'b Task> {
+pub fn unreported<'b>(board: &'b Board, reported: &BTreeSet<TaskId>) -> Vec<&'b Task> {
     let is_fresh = |task: &&Task| {
         task.state.is_over() && task.extra.ended_at.is_some() && !reported.contains(&task.id)
     };
@@ -55,7 +52,7 @@ pub(crate) fn unreported<'b>(board: &'b Board, reported: &BTreeSet<TaskId>) -> V
 
 /// Returns the heading and the full text of a report about these tasks. `files` has the files of
 /// the workspace that were written for each task.
-pub(crate) fn report(
+pub fn report(
     board: &Board,
     ids: &[TaskId],
     files: &BTreeMap<TaskId, Vec<String>>,
@@ -237,8 +234,8 @@ fn named(tasks: &[&Task]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::scope::Scope;
-    use crate::model::task::CommandOutcome;
+    use crate::scope::Scope;
+    use crate::task::CommandOutcome;
 
     const NOW: Timestamp = Timestamp(100_000);
 

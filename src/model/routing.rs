@@ -14,7 +14,7 @@ use super::value::{As, FIELD, text_types};
 /// One side of a rule: `*`, `lead`, or the name of a member or a role.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) enum Party {
+pub enum Party {
     Anyone,
     Lead,
     Named(String),
@@ -25,7 +25,7 @@ impl Party {
     ///
     /// # Errors
     /// A message that continues a sentence starting with the text, if it is no name.
-    pub(crate) fn parse(text: &str) -> Result<Party, String> {
+    pub fn parse(text: &str) -> Result<Party, String> {
         let name = text.trim();
         match name {
             "*" => Ok(Party::Anyone),
@@ -76,7 +76,7 @@ impl From<Party> for String {
 /// A rule, `FROM -> TO`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Route {
+pub struct Route {
     from: Party,
     to: Party,
 }
@@ -86,7 +86,7 @@ impl Route {
     ///
     /// # Errors
     /// A message that continues a sentence starting with the text, if it is no rule.
-    pub(crate) fn parse(text: &str) -> Result<Route, String> {
+    pub fn parse(text: &str) -> Result<Route, String> {
         let sides = text.split_once("->").map(|(from, to)| (Party::parse(from), Party::parse(to)));
         match sides {
             Some((Ok(from), Ok(to))) => Ok(Route { from, to }),
@@ -120,14 +120,14 @@ impl From<Route> for String {
 }
 
 text_types! {
-    RouteText(Route) = |text| {
+    pub RouteText(Route) = |text| {
         Route::parse(text).map_err(|problem| format!("{FIELD}: `{}` {problem}", text.escape_debug()))
     };
     /// The member or role that is blocked, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    BlockedParty(Party) = party;
+    pub BlockedParty(Party) = party;
     /// The recipient of its blockers.
-    SuperiorParty(Party) = |text| match party(text)? {
+    pub SuperiorParty(Party) = |text| match party(text)? {
         Party::Anyone => Err(format!("{FIELD} must be a role, a member or `lead`, not `*`")),
         named => Ok(named),
     };
@@ -141,24 +141,24 @@ fn party(text: &str) -> Result<Party, String> {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "routing", deny_unknown_fields)]
-pub(crate) struct RoutingPolicy {
+pub struct RoutingPolicy {
     /// The only messages that are delivered, as `"dev -> senior"`: roles, members, `lead` or `*`.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<RouteText>>")]
-    pub(crate) allow: Vec<Route>,
+    pub allow: Vec<Route>,
     /// Messages that are not delivered, even if allowed.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<RouteText>>")]
-    pub(crate) deny: Vec<Route>,
+    pub deny: Vec<Route>,
     /// By member or role, who gets its blockers: a role, a member or `lead`.
     #[serde(
         skip_serializing_if = "BTreeMap::is_empty",
         with = "As::<BTreeMap<BlockedParty, SuperiorParty>>"
     )]
-    pub(crate) escalate: BTreeMap<Party, Party>,
+    pub escalate: BTreeMap<Party, Party>,
 }
 
 /// The reason why a member may not message another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum RoutingRefusal {
+pub enum RoutingRefusal {
     #[error("the rule `{0}` in `deny` forbids it")]
     Denied(Route),
     #[error("no rule in `allow` permits it: {}", listed(.0))]
@@ -170,7 +170,7 @@ fn listed(rules: &[Route]) -> String {
 }
 
 impl RoutingPolicy {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == RoutingPolicy::default()
     }
 
@@ -178,7 +178,7 @@ impl RoutingPolicy {
     ///
     /// # Errors
     /// The rule that forbids it, or the rules of which none permits it.
-    pub(crate) fn check(&self, from: &Member, to: &Member) -> Result<(), RoutingRefusal> {
+    pub fn check(&self, from: &Member, to: &Member) -> Result<(), RoutingRefusal> {
         if let Some(rule) = self.deny.iter().find(|rule| rule.covers(from, to)) {
             return Err(RoutingRefusal::Denied(rule.clone()));
         }
@@ -189,14 +189,14 @@ impl RoutingPolicy {
     }
 
     /// Returns the other members that `from` may message.
-    pub(crate) fn recipients<'m>(&self, from: &Member, members: &'m [Member]) -> Vec<&'m Member> {
+    pub fn recipients<'m>(&self, from: &Member, members: &'m [Member]) -> Vec<&'m Member> {
         let others = members.iter().filter(|member| member.name != from.name);
         others.filter(|member| self.check(from, member).is_ok()).collect()
     }
 
     /// Returns the members that get the blockers of `from`, in the order of the roster. An entry
     /// for its name takes precedence over one for its role, and that one over `*`.
-    pub(crate) fn superiors<'m>(&self, from: &Member, members: &'m [Member]) -> Vec<&'m Member> {
+    pub fn superiors<'m>(&self, from: &Member, members: &'m [Member]) -> Vec<&'m Member> {
         let name = Party::parse(from.name.as_str()).ok();
         let role = from.agent_type.clone().map(Party::Named);
         let keys = [name, role, Some(Party::Anyone)].into_iter().flatten();
@@ -212,7 +212,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::wire::Object;
+    use crate::wire::Object;
 
     /// Returns a member from `NAME` or `NAME:ROLE`.
     fn member(text: &str) -> Member {

@@ -5,15 +5,15 @@ use serde_json::Value;
 
 /// The end of an agent's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TurnEnd {
+pub struct TurnEnd {
     /// The agent's last message verbatim; empty if the program does not report it.
-    pub(crate) last_words: String,
+    pub last_words: String,
     /// The program's session id, validated to be safe on its command line; `None` if missing or
     /// invalid.
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// The turn belongs to the member's conversation. codex 0.169.0 sends the same report for
     /// auxiliary model calls, such as generating a title, each with its own session id.
-    pub(crate) is_own: bool,
+    pub is_own: bool,
 }
 
 /// Prefixes of the prompts that phalanx sends to a member: its mail and its team context.
@@ -33,7 +33,7 @@ fn is_id(word: &str) -> bool {
 impl TurnEnd {
     /// Parses the argument that codex passes to its `notify` program, or the stdin of Claude Code's
     /// `Stop` hook. Returns `None` for any other text.
-    pub(crate) fn parse(text: &str) -> Option<TurnEnd> {
+    pub fn parse(text: &str) -> Option<TurnEnd> {
         let told: Value = serde_json::from_str(text).ok()?;
         let word = |key: &str| told.get(key).and_then(Value::as_str);
         let asked = || told.get("input-messages").and_then(Value::as_array).into_iter().flatten();

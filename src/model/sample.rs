@@ -8,17 +8,12 @@ use super::request::{ShutdownRequest, WorkLeft};
 use super::time::Timestamp;
 
 /// Returns a distinct incarnation for each `n`.
-pub(crate) fn run(n: u64) -> Incarnation {
+pub fn run(n: u64) -> Incarnation {
     Incarnation::parse(&format!("00000000-0000-4000-8000-{n:012}")).expect("uuid")
 }
 
 /// Returns the record of a starting run without placement, start or exit.
-pub(crate) fn record(
-    name: &str,
-    incarnation: Incarnation,
-    profile: &str,
-    at: Timestamp,
-) -> MemberRecord {
+pub fn record(name: &str, incarnation: Incarnation, profile: &str, at: Timestamp) -> MemberRecord {
     MemberRecord {
         format: FORMAT,
         name: MemberName::new(name).expect("name"),
@@ -58,7 +53,7 @@ pub(crate) fn record(
 }
 
 /// Returns an open shutdown request.
-pub(crate) fn shutdown(
+pub fn shutdown(
     id: RequestId,
     member: &str,
     incarnation: Incarnation,

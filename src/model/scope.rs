@@ -10,14 +10,14 @@ const MAX: usize = 128;
 /// Where a request came from. Empty for a request of the team itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Scope {
+pub struct Scope {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) channel: Option<String>,
+    pub channel: Option<String>,
     /// The conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) chat: Option<String>,
+    pub chat: Option<String>,
 }
 
 impl Scope {
@@ -25,7 +25,7 @@ impl Scope {
     ///
     /// # Errors
     /// A message for the user.
-    pub(crate) fn parse(text: &str) -> Result<Scope, String> {
+    pub fn parse(text: &str) -> Result<Scope, String> {
         let mut scope = Scope::default();
         for part in text.split(',') {
             let (key, value) =
@@ -51,12 +51,12 @@ impl Scope {
         Ok(scope)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Scope::default()
     }
 
     /// Returns true if every field of `self` that is set has this value in `other`.
-    pub(crate) fn covers(&self, other: &Scope) -> bool {
+    pub fn covers(&self, other: &Scope) -> bool {
         let covers =
             |ours: &Option<String>, other: &Option<String>| ours.is_none() || ours == other;
         covers(&self.user, &other.user)
@@ -86,14 +86,14 @@ fn check_value(key: &str, value: &str) -> Result<(), String> {
 
 /// The name of a conversation, which is also the name of its directory in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChatName(String);
+pub struct ChatName(String);
 
 impl ChatName {
     /// Parses letters, digits, `-`, `_`, `:`, `@`, `+` and `.`, not starting with a dot.
     ///
     /// # Errors
     /// A message for the user.
-    pub(crate) fn parse(given: &str) -> Result<ChatName, String> {
+    pub fn parse(given: &str) -> Result<ChatName, String> {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_:@+.".contains(c);
         let is_plain =
             !given.is_empty() && !given.starts_with('.') && given.chars().all(is_allowed);
@@ -107,7 +107,7 @@ impl ChatName {
         Ok(ChatName(given.to_owned()))
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }

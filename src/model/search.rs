@@ -9,7 +9,7 @@ use super::task::Task;
 
 /// Maximum length of a query in characters. The matcher counts 26 points for a character in 16
 /// bits.
-pub(crate) const MAX_QUERY: usize = 1000;
+pub const MAX_QUERY: usize = 1000;
 /// Weights of a word in the subject, the description and a comment. A hit at the start of a word
 /// scores up to 1.7 times as much as one inside, so a hit in the subject outranks any in the
 /// description.
@@ -17,21 +17,21 @@ const WEIGHTS: [u32; 3] = [4, 2, 1];
 
 /// A task to search, with the texts of its comments.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SearchTask<'t> {
-    pub(crate) task: &'t Task,
-    pub(crate) comments: &'t [String],
+pub struct SearchTask<'t> {
+    pub task: &'t Task,
+    pub comments: &'t [String],
 }
 
 /// The words of a query. A word matches inside longer words too. A word without capitals ignores
 /// case, and one without accents ignores accents.
 #[derive(Debug)]
-pub(crate) struct Query(Vec<Atom>);
+pub struct Query(Vec<Atom>);
 
 /// A task that contains the words of a query.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SearchHit<'t> {
-    pub(crate) task: &'t Task,
-    pub(crate) score: u32,
+pub struct SearchHit<'t> {
+    pub task: &'t Task,
+    pub score: u32,
     /// The text that contains a word the subject does not, and the position of the first such word
     /// in characters.
     found: Option<(&'t str, usize)>,
@@ -39,7 +39,7 @@ pub(crate) struct SearchHit<'t> {
 
 impl Query {
     /// Returns `None` for a query without a word, or with more than [`MAX_QUERY`] characters.
-    pub(crate) fn new(words: &str) -> Option<Query> {
+    pub fn new(words: &str) -> Option<Query> {
         let atom = |word| {
             Atom::new(word, CaseMatching::Smart, Normalization::Smart, AtomKind::Substring, false)
         };
@@ -48,7 +48,7 @@ impl Query {
     }
 
     /// Returns the tasks that contain all words, in the given order.
-    pub(crate) fn hits<'t>(&self, tasks: &[SearchTask<'t>]) -> Vec<SearchHit<'t>> {
+    pub fn hits<'t>(&self, tasks: &[SearchTask<'t>]) -> Vec<SearchHit<'t>> {
         let mut matcher = Matcher::new(Config::DEFAULT);
         let mut chars = Vec::new();
         tasks.iter().filter_map(|task| self.hit(task, &mut matcher, &mut chars)).collect()
@@ -94,7 +94,7 @@ impl Query {
 impl SearchHit<'_> {
     /// Returns at most `max` characters of the text around the first word that the subject does not
     /// contain, on one line; `None` if the subject contains all words.
-    pub(crate) fn snippet(&self, max: usize) -> Option<String> {
+    pub fn snippet(&self, max: usize) -> Option<String> {
         let (text, at) = self.found?;
         let start = at.saturating_sub(max / 4);
         let room = max.saturating_sub(2);
@@ -108,14 +108,14 @@ impl SearchHit<'_> {
 }
 
 /// Sorts hits by score, equal ones by id.
-pub(crate) fn rank(hits: &mut [SearchHit]) {
+pub fn rank(hits: &mut [SearchHit]) {
     hits.sort_by_key(|hit| (Reverse(hit.score), hit.task.id));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TaskId;
+    use crate::id::TaskId;
 
     fn task(id: u64, subject: &str, description: &str) -> Task {
         Task::new(TaskId(id), subject, description)

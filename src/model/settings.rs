@@ -32,7 +32,7 @@ use super::worktree::{Checkout, Rules};
 /// The condition on which a lead ends its team by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Finish {
+pub enum Finish {
     /// Once no task is running and none can be started; after `phalanx team set`, once the team has
     /// had a task.
     TasksDone,
@@ -44,7 +44,7 @@ pub(crate) enum Finish {
 /// The members that may read a member's output with `logs` and `peek`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Privacy {
+pub enum Privacy {
     /// All teammates.
     #[default]
     Open,
@@ -56,7 +56,7 @@ pub(crate) enum Privacy {
 /// activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum OnHang {
+pub enum OnHang {
     /// Sends a message to the lead's mailbox.
     #[default]
     Report,
@@ -84,7 +84,7 @@ pub(crate) enum OnHang {
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum BackendChoice {
+pub enum BackendChoice {
     /// The best available backend. The choice is reported in one line.
     #[default]
     Auto,
@@ -97,141 +97,141 @@ pub(crate) enum BackendChoice {
 }
 
 /// Format version that this release writes.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// Member limit of a team created by hand. It stops runaway scripts.
-pub(crate) const MAX_MEMBERS: usize = 256;
+pub const MAX_MEMBERS: usize = 256;
 
 /// Default of [`Settings::unresponsive_after_s`].
-pub(crate) const fn unresponsive_after_s() -> u64 {
+pub const fn unresponsive_after_s() -> u64 {
     60
 }
 
 /// Default of [`Settings::hang_after_s`]: 15 minutes, since a build can be silent for long.
-pub(crate) const fn hang_after_s() -> u64 {
+pub const fn hang_after_s() -> u64 {
     900
 }
 
 /// Default of [`Settings::answer_within_s`]: an hour, to allow for a person's absence.
-pub(crate) const fn answer_within_s() -> u64 {
+pub const fn answer_within_s() -> u64 {
     3600
 }
 
 /// Where a host places the members of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct PlacementHome {
+pub struct PlacementHome {
     /// Result of `auto` at the first spawn, which later spawns reuse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chosen: Option<BackendKind>,
+    pub chosen: Option<BackendKind>,
     /// Socket of the team's tmux server, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tmux_socket: Option<String>,
+    pub tmux_socket: Option<String>,
 }
 
 /// The member or agent lead of another team that created a team, and may lead it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Creator {
-    pub(crate) team: TeamName,
+pub struct Creator {
+    pub team: TeamName,
     /// Tells that team from a later one of its name. Unlike the config root, it is the same on all
     /// hosts of a shared store.
-    pub(crate) team_created_at: Timestamp,
-    pub(crate) member: MemberName,
+    pub team_created_at: Timestamp,
+    pub member: MemberName,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Settings {
+pub struct Settings {
     /// Format version of the file.
-    pub(crate) format: u32,
+    pub format: u32,
     /// `None` for a team that a person created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) creator: Option<Creator>,
+    pub creator: Option<Creator>,
     /// The requested backend.
-    pub(crate) backend: BackendChoice,
+    pub backend: BackendChoice,
     /// Where this host places members.
     #[serde(flatten)]
-    pub(crate) home: PlacementHome,
+    pub home: PlacementHome,
     /// Where other hosts place members, in a team of the shared store.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) homes: BTreeMap<HostName, PlacementHome>,
+    pub homes: BTreeMap<HostName, PlacementHome>,
     #[serde(default)]
-    pub(crate) layout: Layout,
-    pub(crate) finish: Finish,
+    pub layout: Layout,
+    pub finish: Finish,
     /// Keep the team's files after it has ended.
     #[serde(default)]
-    pub(crate) keep: bool,
-    pub(crate) max_members: usize,
+    pub keep: bool,
+    pub max_members: usize,
     /// Maximum nesting depth of teams. With 1, teammates cannot lead teams of their own.
     #[serde(default = "one")]
-    pub(crate) max_depth: usize,
+    pub max_depth: usize,
     #[serde(default)]
-    pub(crate) privacy: Privacy,
+    pub privacy: Privacy,
     /// Time after which a member that owes an answer counts as unresponsive. Seconds.
     #[serde(default = "unresponsive_after_s")]
-    pub(crate) unresponsive_after_s: u64,
+    pub unresponsive_after_s: u64,
     #[serde(default)]
-    pub(crate) on_hang: OnHang,
+    pub on_hang: OnHang,
     /// Time without activity after which a member with a task in progress counts as hanging.
     /// Seconds.
     #[serde(default = "hang_after_s")]
-    pub(crate) hang_after_s: u64,
+    pub hang_after_s: u64,
     /// Limits on tasks assigned to one member.
     #[serde(default)]
-    pub(crate) limits: Limits,
+    pub limits: Limits,
     /// Limits on what members use.
     #[serde(default, skip_serializing_if = "Budgets::is_empty")]
-    pub(crate) budgets: Budgets,
+    pub budgets: Budgets,
     /// Prices of tokens, for programs that do not report their cost.
     #[serde(default, skip_serializing_if = "Prices::is_empty")]
-    pub(crate) prices: Prices,
+    pub prices: Prices,
     /// The policy for members at a usage limit of their provider.
     #[serde(default)]
-    pub(crate) resume_limited: ResumePolicy,
+    pub resume_limited: ResumePolicy,
     #[serde(default)]
-    pub(crate) env: EnvRules,
+    pub env: EnvRules,
     /// Permission rules for members.
     #[serde(default, skip_serializing_if = "TeamRules::is_empty")]
-    pub(crate) rules: TeamRules,
+    pub rules: TeamRules,
     /// Roles defined in the manifest, in addition to agent files.
     #[serde(default, skip_serializing_if = "Roles::is_empty")]
-    pub(crate) roles: Roles,
+    pub roles: Roles,
     /// Time within which members' requests can be answered. Seconds.
     #[serde(default = "answer_within_s")]
-    pub(crate) answer_within_s: u64,
+    pub answer_within_s: u64,
     /// Program and arguments to run for each request that waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) notify: Vec<String>,
+    pub notify: Vec<String>,
     /// Reminder settings; `None` disables reminders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) followup: Option<ReminderPolicy>,
+    pub followup: Option<ReminderPolicy>,
     /// Demands on those who use the task board.
     #[serde(default, skip_serializing_if = "BoardPolicy::is_default")]
-    pub(crate) board: BoardPolicy,
+    pub board: BoardPolicy,
     /// Rules about who may message whom.
     #[serde(default, skip_serializing_if = "RoutingPolicy::is_empty")]
-    pub(crate) routing: RoutingPolicy,
+    pub routing: RoutingPolicy,
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hooks: Vec<HookCommand>,
+    pub hooks: Vec<HookCommand>,
     /// Hosts defined in the manifest, in addition to those of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hosts: Vec<HostConfig>,
+    pub hosts: Vec<HostConfig>,
     /// Templates of the members that the lead starts itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) templates: Vec<Template>,
+    pub templates: Vec<Template>,
     /// The users and channels that may request work.
     #[serde(default, skip_serializing_if = "AccessPolicy::is_empty")]
-    pub(crate) access: AccessPolicy,
+    pub access: AccessPolicy,
     #[serde(default)]
-    pub(crate) workspace: WorkspaceRules,
+    pub workspace: WorkspaceRules,
     /// Settings for members' worktrees.
     #[serde(default)]
-    pub(crate) worktree: Rules,
+    pub worktree: Rules,
     /// Existing worktrees by member. A worktree may outlive its member.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) checkouts: BTreeMap<MemberName, Checkout>,
+    pub checkouts: BTreeMap<MemberName, Checkout>,
     /// Set while a command ends the team: until this time no member starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) ends_until: Option<Timestamp>,
+    pub ends_until: Option<Timestamp>,
 }
 
 fn one() -> usize {
@@ -240,13 +240,13 @@ fn one() -> usize {
 
 impl Settings {
     /// Returns shared settings as `host` uses them.
-    pub(crate) fn seen_from(mut self, host: &HostName) -> Settings {
+    pub fn seen_from(mut self, host: &HostName) -> Settings {
         self.home = self.homes.remove(host).unwrap_or_default();
         self
     }
 
     /// Returns settings that `host` used, as all hosts share them.
-    pub(crate) fn shared_by(mut self, host: &HostName) -> Settings {
+    pub fn shared_by(mut self, host: &HostName) -> Settings {
         let home = std::mem::take(&mut self.home);
         if home != PlacementHome::default() {
             self.homes.insert(host.clone(), home);
@@ -259,7 +259,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`AccessPolicy::admit_to`].
-    pub(crate) fn admit_to(
+    pub fn admit_to(
         &self,
         scope: &Scope,
         member: &MemberName,
@@ -276,12 +276,7 @@ impl Settings {
     }
 
     /// Returns true if a member is notified of this free task while it is idle.
-    pub(crate) fn tells_of(
-        &self,
-        task: &Task,
-        member: &MemberName,
-        request: &LaunchRequest,
-    ) -> bool {
+    pub fn tells_of(&self, task: &Task, member: &MemberName, request: &LaunchRequest) -> bool {
         let role = request.role.as_deref();
         let is_told = request.pull.unwrap_or(self.board.pull) == Pull::Tell && task.fits(role);
         let scope = &task.extra.scope;
@@ -290,7 +285,7 @@ impl Settings {
 
     /// Returns the settings of a team created by hand: it runs until it is asked to end, and keeps
     /// its files.
-    pub(crate) fn by_hand(max_members: usize) -> Settings {
+    pub fn by_hand(max_members: usize) -> Settings {
         Settings {
             format: FORMAT,
             creator: None,

@@ -11,7 +11,7 @@ const NAMED: usize = 5;
 const LONGEST: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum WorkTree {
+pub enum WorkTree {
     Clean,
     /// Changed or untracked files.
     Dirty(Vec<String>),
@@ -21,7 +21,7 @@ pub(crate) enum WorkTree {
 
 /// Returns the findings for a shutdown that has ended. Calls `look` only if the member reported its
 /// artifacts as committed.
-pub(crate) fn findings(
+pub fn findings(
     request: &ShutdownRequest,
     look: impl FnOnce() -> WorkTree,
 ) -> Vec<ShutdownFinding> {
@@ -101,9 +101,9 @@ fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Foun
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{Incarnation, MemberName, RequestId};
-    use crate::model::request::WorkLeft;
-    use crate::model::time::Timestamp;
+    use crate::id::{Incarnation, MemberName, RequestId};
+    use crate::request::WorkLeft;
+    use crate::time::Timestamp;
 
     fn request(
         outcome: ShutdownOutcome,

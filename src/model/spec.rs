@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 use super::id::{Incarnation, MemberName, TeamName};
 
 /// Format version that this release writes.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// An OS string: text if it is valid UTF-8, otherwise bytes, so that it round-trips exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum OsText {
+pub enum OsText {
     Text(String),
     Bytes(Vec<u8>),
 }
 
 impl OsText {
-    pub(crate) fn new(text: &OsStr) -> OsText {
+    pub fn new(text: &OsStr) -> OsText {
         match text.to_str() {
             Some(text) => OsText::Text(text.to_owned()),
             None => OsText::Bytes(text.as_bytes().to_vec()),
         }
     }
 
-    pub(crate) fn into_os(self) -> OsString {
+    pub fn into_os(self) -> OsString {
         match self {
             OsText::Text(text) => OsString::from(text),
             OsText::Bytes(bytes) => OsString::from_vec(bytes),
@@ -38,7 +38,7 @@ impl OsText {
 /// The terminal that the program runs in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Terminal {
+pub enum Terminal {
     /// The launcher's own terminal: a pane.
     Pane,
     /// A PTY created by the launcher. Output goes to `log`.
@@ -50,25 +50,25 @@ pub(crate) enum Terminal {
 
 /// Everything the launcher needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LauncherSpec {
+pub struct LauncherSpec {
     /// Format version of the file.
-    pub(crate) format: u32,
+    pub format: u32,
     /// The config root, used to locate the store.
-    pub(crate) config_root: OsText,
-    pub(crate) team: TeamName,
-    pub(crate) member: MemberName,
-    pub(crate) incarnation: Incarnation,
+    pub config_root: OsText,
+    pub team: TeamName,
+    pub member: MemberName,
+    pub incarnation: Incarnation,
     /// The member's secret (`PHALANX_TOKEN`).
-    pub(crate) token: String,
+    pub token: String,
     /// The program and its arguments. The program is looked up in the `PATH` of `env`.
-    pub(crate) argv: Vec<OsText>,
-    pub(crate) cwd: OsText,
+    pub argv: Vec<OsText>,
+    pub cwd: OsText,
     /// The whole environment, except for the variables that the pane sets.
-    pub(crate) env: Vec<(OsText, OsText)>,
-    pub(crate) terminal: Terminal,
+    pub env: Vec<(OsText, OsText)>,
+    pub terminal: Terminal,
     /// If the program exits within this time, it failed to start: the launcher then keeps the
     /// screen open until the spawner has read it, for at most this long. Milliseconds.
-    pub(crate) linger_ms: u64,
+    pub linger_ms: u64,
 }
 
 #[cfg(test)]

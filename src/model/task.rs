@@ -20,8 +20,8 @@ mod quick;
 mod tests;
 mod transition;
 
-pub(crate) use fields::TaskFields;
-pub(crate) use transition::{Permit, TaskAction, TransitionRefusal, transition};
+pub use fields::TaskFields;
+pub use transition::{Permit, TaskAction, TransitionRefusal, transition};
 
 /// The state of a task. The wire distinguishes only three; `metadata.phalanx.state` holds the full
 /// state.
@@ -41,7 +41,7 @@ pub(crate) use transition::{Permit, TaskAction, TransitionRefusal, transition};
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum TaskState {
+pub enum TaskState {
     /// Not started.
     Pending,
     /// Not started, and a blocker is open. Never stored, because another program may change the
@@ -64,7 +64,7 @@ pub(crate) enum TaskState {
 impl TaskState {
     /// The state on the wire. It shows failed tasks as pending, cancelled tasks as completed, and
     /// tasks that are stale or in review as in progress.
-    pub(crate) fn wire(self) -> &'static str {
+    pub fn wire(self) -> &'static str {
         match self {
             TaskState::Pending | TaskState::Blocked | TaskState::Failed => "pending",
             TaskState::InProgress
@@ -76,174 +76,174 @@ impl TaskState {
     }
 
     /// The name in tables and in `--json`.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Returns true if a task in this state no longer blocks its dependants.
-    pub(crate) fn frees_dependants(self) -> bool {
+    pub fn frees_dependants(self) -> bool {
         matches!(self, TaskState::Completed | TaskState::Cancelled)
     }
 
     /// Returns true if the state only changes on request.
-    pub(crate) fn is_over(self) -> bool {
+    pub fn is_over(self) -> bool {
         matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Cancelled)
     }
 
     /// Returns true while the owner works on the task, or should.
-    pub(crate) fn is_running(self) -> bool {
+    pub fn is_running(self) -> bool {
         matches!(self, TaskState::InProgress | TaskState::Stale)
     }
 }
 
 /// The progress that the owner last reported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// 0 to 100.
-    pub(crate) percent: u8,
+    pub percent: u8,
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) step: String,
+    pub step: String,
 }
 
 /// Summary of an ended task, for a display of the board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TaskSnapshot {
+pub struct TaskSnapshot {
     /// Time of the end.
-    pub(crate) completed_at: Timestamp,
+    pub completed_at: Timestamp,
     /// The first [`PREVIEW`] characters of the result.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) result_preview: String,
-    pub(crate) final_status: TaskState,
+    pub result_preview: String,
+    pub final_status: TaskState,
     /// As given by the member that ended the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) summary: Option<String>,
+    pub summary: Option<String>,
 }
 
 /// Characters of a result in [`TaskSnapshot::result_preview`].
-pub(crate) const PREVIEW: usize = 100;
+pub const PREVIEW: usize = 100;
 
 /// A command that is being ended before its task is taken from the owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Stopping {
+pub struct Stopping {
     /// The member that takes the task.
-    pub(crate) by: String,
+    pub by: String,
     /// Time from which the task is taken even if the command may still run.
-    pub(crate) until: Timestamp,
+    pub until: Timestamp,
     /// Set by the owner once nothing of the command runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) stopped: bool,
+    pub stopped: bool,
 }
 
 /// The result of a task's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CommandOutcome {
+pub struct CommandOutcome {
     /// `None` if a signal killed the command or it could not start.
-    pub(crate) exit_code: Option<i32>,
+    pub exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signal: Option<i32>,
+    pub signal: Option<i32>,
     /// Last lines of output, or why the command could not start.
     #[serde(default)]
-    pub(crate) tail: String,
-    pub(crate) elapsed_ms: u64,
+    pub tail: String,
+    pub elapsed_ms: u64,
 }
 
 /// Phalanx's data about a task, stored under `metadata.phalanx`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Extra {
+pub struct Extra {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) state: Option<TaskState>,
+    pub state: Option<TaskState>,
     /// The task's key in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<String>,
+    pub key: Option<String>,
     /// The blockers as an imported file names them: a key, or `PLAN/*` for all tasks of a plan.
     /// Only these edges are removed when the file is imported again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) after: Vec<String>,
+    pub after: Vec<String>,
     /// Command for a worker: program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) run: Vec<String>,
+    pub run: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cwd: Option<String>,
+    pub cwd: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, String>,
     /// Required role of the owner; `None` means any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) role: Option<String>,
+    pub role: Option<String>,
     /// Patterns of the paths that the task may touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files: Vec<String>,
+    pub files: Vec<String>,
     /// Tasks with a higher priority are claimed first; `None` counts as 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) priority: Option<i64>,
+    pub priority: Option<i64>,
     /// A label of the caller's choice, such as `bug`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) labels: Vec<String>,
+    pub labels: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) progress: Option<Progress>,
+    pub progress: Option<Progress>,
     /// The result of the work, in the words of the member that completed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) result: Option<String>,
+    pub result: Option<String>,
     /// The commit that holds the work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) commit: Option<String>,
+    pub commit: Option<String>,
     /// Why the task was sent back, cancelled or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) snapshot: Option<TaskSnapshot>,
+    pub snapshot: Option<TaskSnapshot>,
     /// The member that approved or rejected the work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) decided_by: Option<String>,
+    pub decided_by: Option<String>,
     /// Include the command's output in the team's final report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) show_output: bool,
+    pub show_output: bool,
     /// The origin of the request for it.
     #[serde(skip_serializing_if = "Scope::is_empty")]
-    pub(crate) scope: Scope,
+    pub scope: Scope,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) created_by: Option<String>,
+    pub created_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) created_at: Option<Timestamp>,
+    pub created_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) claimed_at: Option<Timestamp>,
+    pub claimed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stopping: Option<Stopping>,
+    pub stopping: Option<Stopping>,
     /// Time at which the task became stale.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) stalled_at: Option<Timestamp>,
+    pub stalled_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reminder: Option<TaskReminder>,
+    pub reminder: Option<TaskReminder>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_at: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
     /// The member that completed or failed the task; the owner may have changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_by: Option<String>,
+    pub ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) outcome: Option<CommandOutcome>,
+    pub outcome: Option<CommandOutcome>,
     /// The assigner; `None` if the owner claimed the task.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) assigned_by: Option<String>,
+    pub assigned_by: Option<String>,
     /// The owner was assigned by another member and has yet to be notified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) untold: bool,
+    pub untold: bool,
     /// Number of times that the work was sent back to its owner.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) rounds: u32,
+    pub rounds: u32,
     /// Number of times that the task was released because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) released: u32,
+    pub released: u32,
     /// Id of the latest journal event about the task. `cause` is the one before it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) event: Option<String>,
+    pub event: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cause: Option<String>,
+    pub cause: Option<String>,
     /// Digest of the wire fields as phalanx last wrote them. A mismatch means that another program
     /// changed them (TK-07).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) seal: Option<String>,
+    pub seal: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -253,22 +253,22 @@ fn is_zero(n: &u32) -> bool {
 
 /// A task as read from its file.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Task {
-    pub(crate) id: TaskId,
-    pub(crate) subject: String,
-    pub(crate) description: String,
-    pub(crate) active_form: Option<String>,
-    pub(crate) state: TaskState,
-    pub(crate) blocks: Vec<TaskId>,
-    pub(crate) blocked_by: Vec<TaskId>,
-    pub(crate) owner: Option<String>,
-    pub(crate) extra: Extra,
+pub struct Task {
+    pub id: TaskId,
+    pub subject: String,
+    pub description: String,
+    pub active_form: Option<String>,
+    pub state: TaskState,
+    pub blocks: Vec<TaskId>,
+    pub blocked_by: Vec<TaskId>,
+    pub owner: Option<String>,
+    pub extra: Extra,
     /// Metadata of other programs, without the `phalanx` key.
-    pub(crate) metadata: Object,
+    pub metadata: Object,
 }
 
 impl Task {
-    pub(crate) fn new(id: TaskId, subject: &str, description: &str) -> Task {
+    pub fn new(id: TaskId, subject: &str, description: &str) -> Task {
         Task {
             id,
             subject: subject.to_owned(),
@@ -284,7 +284,7 @@ impl Task {
     }
 
     /// Reads a task file. `id` comes from the file name and overrides the `id` inside the file.
-    pub(crate) fn read(id: TaskId, file: &Object) -> Task {
+    pub fn read(id: TaskId, file: &Object) -> Task {
         let mut metadata = wire::object(file, "metadata").cloned().unwrap_or_default();
         let stored = metadata.shift_remove("phalanx");
         let extra: Extra = stored.and_then(|v| serde_json::from_value(v).ok()).unwrap_or_default();
@@ -305,7 +305,7 @@ impl Task {
     /// Writes the task into `file`. New keys are added in the order in which Claude Code writes
     /// them; existing and unknown keys keep their places. A field is only replaced if its parsed
     /// value changed, so unusual forms written by other programs survive.
-    pub(crate) fn write(&self, file: &mut Object) {
+    pub fn write(&self, file: &mut Object) {
         let ids =
             |list: &[TaskId]| list.iter().map(|id| Value::from(id.to_string())).collect::<Vec<_>>();
         let there = Task::read(self.id, file);
@@ -377,14 +377,14 @@ impl Task {
     }
 
     /// Returns the task in wire form, for `--json`.
-    pub(crate) fn to_object(&self) -> Object {
+    pub fn to_object(&self) -> Object {
         let mut object = Object::new();
         self.write(&mut object);
         object
     }
 
     /// Returns a digest of the fields that other programs see and may change.
-    pub(crate) fn digest(&self) -> String {
+    pub fn digest(&self) -> String {
         let ids = |list: &[TaskId]| list.iter().map(|id| format!("{id},")).collect::<String>();
         let (blocks, blocked_by) = (ids(&self.blocks), ids(&self.blocked_by));
         // The mark distinguishes an empty field from a missing one.
@@ -404,59 +404,59 @@ impl Task {
 
     /// Returns whether the wire fields are as phalanx last wrote them; `None` if phalanx never
     /// wrote them.
-    pub(crate) fn seal_holds(&self) -> Option<bool> {
+    pub fn seal_holds(&self) -> Option<bool> {
         self.extra.seal.as_ref().map(|seal| *seal == self.digest())
     }
 
     /// Sets the id of the next journal event about the task; the previous event becomes its cause.
-    pub(crate) fn goes_on(&mut self, id: String) {
+    pub fn goes_on(&mut self, id: String) {
         self.extra.cause = self.extra.event.replace(id);
     }
 
     /// Returns true for tasks that another program reserves for itself (`metadata._internal`).
     /// Members do not work on them.
-    pub(crate) fn is_internal(&self) -> bool {
+    pub fn is_internal(&self) -> bool {
         wire::flag(&self.metadata, "_internal") == Some(true)
     }
 
     /// Returns the text for lists: the active form while the task is in progress, else the subject.
-    pub(crate) fn title(&self) -> &str {
+    pub fn title(&self) -> &str {
         let active = self.active_form.as_deref().filter(|form| !form.trim().is_empty());
         active.filter(|_| self.state.is_running()).unwrap_or(&self.subject)
     }
 
     /// Returns one line about an ended task: its summary, else the beginning of its result, else
     /// the reason of its end.
-    pub(crate) fn ending(&self) -> Option<&str> {
+    pub fn ending(&self) -> Option<&str> {
         let snapshot = self.extra.snapshot.as_ref().filter(|_| self.state.is_over())?;
         let preview = Some(snapshot.result_preview.as_str()).filter(|text| !text.is_empty());
         snapshot.summary.as_deref().or(preview).or(self.extra.reason.as_deref())
     }
 
     /// Returns true if a member of this role may take the task.
-    pub(crate) fn fits(&self, role: Option<&str>) -> bool {
+    pub fn fits(&self, role: Option<&str>) -> bool {
         let wanted = self.extra.role.as_deref();
         wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
     }
 
     /// Returns true if `name` created the task.
-    pub(crate) fn is_created_by(&self, name: &MemberName) -> bool {
+    pub fn is_created_by(&self, name: &MemberName) -> bool {
         self.extra.created_by.as_deref().is_some_and(|by| name.clashes_with(by))
     }
 
     /// Returns true if `name` owns the task. Names are compared whole, never by prefix (ID-04,
     /// TK-02).
-    pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
+    pub fn is_owned_by(&self, name: &MemberName) -> bool {
         self.owner_name().is_some_and(|owner| name.clashes_with(owner))
     }
 
     /// Returns the owner; `None` also for a name that no member can have.
-    pub(crate) fn owner_member(&self) -> Option<MemberName> {
+    pub fn owner_member(&self) -> Option<MemberName> {
         self.owner_name().and_then(|owner| MemberName::existing(owner).ok())
     }
 
     /// Returns the owner's name without a `@TEAM` suffix.
-    pub(crate) fn owner_name(&self) -> Option<&str> {
+    pub fn owner_name(&self) -> Option<&str> {
         self.owner.as_deref().map(|owner| owner.split_once('@').map_or(owner, |(name, _)| name))
     }
 }

@@ -8,56 +8,56 @@ const LONGEST_PART: usize = 100;
 
 /// The tasks of a file.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct TaskFile {
+pub struct TaskFile {
     /// The first line of a plan file.
-    pub(crate) plan: Option<PlanHeader>,
+    pub plan: Option<PlanHeader>,
     /// In the order of the file.
-    pub(crate) tasks: Vec<TaskDefinition>,
+    pub tasks: Vec<TaskDefinition>,
 }
 
 /// The header of a plan.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PlanHeader {
+pub struct PlanHeader {
     /// From 1.
-    pub(crate) line: usize,
-    pub(crate) id: String,
+    pub line: usize,
+    pub id: String,
     /// Ids of plans; each of their tasks blocks each task of this plan.
-    pub(crate) depends_on: Vec<String>,
+    pub depends_on: Vec<String>,
     /// Files that must say that they are complete, relative to the plan's directory.
-    pub(crate) artifacts: Vec<String>,
+    pub artifacts: Vec<String>,
 }
 
 /// A task of a file.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct TaskDefinition {
+pub struct TaskDefinition {
     /// Identifies the task when the file is imported again.
-    pub(crate) key: String,
+    pub key: String,
     /// From 1.
-    pub(crate) line: usize,
-    pub(crate) subject: String,
-    pub(crate) description: String,
-    pub(crate) owner: Option<String>,
+    pub line: usize,
+    pub subject: String,
+    pub description: String,
+    pub owner: Option<String>,
     /// Blockers in the form of [`Extra::after`](super::task::Extra::after).
-    pub(crate) after: Vec<String>,
-    pub(crate) fields: TaskFields,
+    pub after: Vec<String>,
+    pub fields: TaskFields,
     /// The task needs no work, so it is not created and blocks no other.
-    pub(crate) is_done: bool,
+    pub is_done: bool,
 }
 
 /// Returns the entry of [`Extra::after`](super::task::Extra::after) for all tasks of a plan.
-pub(crate) fn all_of(plan: &str) -> String {
+pub fn all_of(plan: &str) -> String {
     format!("{plan}/*")
 }
 
 /// Returns the plan of which an entry of [`Extra::after`](super::task::Extra::after) names all
 /// tasks.
-pub(crate) fn whole_plan(entry: &str) -> Option<&str> {
+pub fn whole_plan(entry: &str) -> Option<&str> {
     entry.strip_suffix("/*")
 }
 
 /// Returns true if an entry of [`Extra::after`](super::task::Extra::after) names the task with this
 /// key.
-pub(crate) fn names_key(entry: &str, key: &str) -> bool {
+pub fn names_key(entry: &str, key: &str) -> bool {
     match whole_plan(entry) {
         Some(plan) => key.strip_prefix(plan).is_some_and(|rest| rest.starts_with('/')),
         None => entry == key,
@@ -68,7 +68,7 @@ pub(crate) fn names_key(entry: &str, key: &str) -> bool {
 ///
 /// # Errors
 /// A message that continues a sentence starting with the key, if the key breaks the rule.
-pub(crate) fn check_key(key: &str) -> Result<(), String> {
+pub fn check_key(key: &str) -> Result<(), String> {
     key.split('/').try_for_each(check_key_part)
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn check_key(key: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`check_key`].
-pub(crate) fn check_key_part(part: &str) -> Result<(), String> {
+pub fn check_key_part(part: &str) -> Result<(), String> {
     let is_plain = part.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '-'));
     if is_plain && (1..=LONGEST_PART).contains(&part.chars().count()) {
         return Ok(());

@@ -10,7 +10,7 @@ use super::text;
 
 /// Names one task. [`Board::find`](super::board::Board::find) returns the id of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TaskRef {
+pub enum TaskRef {
     Id(TaskId),
     /// See [`Extra::key`](super::task::Extra::key). Not checked: the key of a manifest may be any
     /// text.
@@ -23,7 +23,7 @@ impl TaskRef {
     ///
     /// # Errors
     /// A message for an empty text, and for a number outside the range of ids.
-    pub(crate) fn parse(given: &str) -> Result<TaskRef, String> {
+    pub fn parse(given: &str) -> Result<TaskRef, String> {
         if given.is_empty() {
             return Err("a task is named by its id or its key".to_owned());
         }

@@ -9,66 +9,66 @@ use super::wire::{self, Object};
 
 /// Colours in the order in which members get them. Claude Code was observed to start with blue and
 /// green.
-pub(crate) const COLORS: [&str; 8] =
+pub const COLORS: [&str; 8] =
     ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
 
 /// A team as read from its file, without the fields that phalanx does not use.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Team {
+pub struct Team {
     /// The name in the file, which may differ from the directory's.
-    pub(crate) name: String,
-    pub(crate) description: Option<String>,
-    pub(crate) created_at: Timestamp,
-    pub(crate) lead_agent_id: String,
-    pub(crate) lead_session_id: Option<String>,
-    pub(crate) lead_process: Option<LeadProcess>,
-    pub(crate) members: Vec<Member>,
+    pub name: String,
+    pub description: Option<String>,
+    pub created_at: Timestamp,
+    pub lead_agent_id: String,
+    pub lead_session_id: Option<String>,
+    pub lead_process: Option<LeadProcess>,
+    pub members: Vec<Member>,
     /// Pane ids of hidden members.
-    pub(crate) hidden_pane_ids: Vec<String>,
+    pub hidden_pane_ids: Vec<String>,
 }
 
 /// The process that claims to lead the team (`leadProcess`; observed with Claude Code 2.1.329 and
 /// 2.1.330).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LeadProcess {
-    pub(crate) pid: i32,
+pub struct LeadProcess {
+    pub pid: i32,
     /// The host and pid namespace in which `pid` is valid.
-    pub(crate) pid_space: String,
-    pub(crate) claimed_at: Timestamp,
+    pub pid_space: String,
+    pub claimed_at: Timestamp,
     /// Start time of the process. Linux: clock ticks since boot, in decimal. macOS: the output of
     /// `LC_ALL=C TZ=UTC ps -o lstart=`.
-    pub(crate) proc_start: Option<String>,
+    pub proc_start: Option<String>,
 }
 
 /// A member's entry in the team file. The lead has one as well.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Member {
-    pub(crate) name: MemberName,
-    pub(crate) agent_id: String,
-    pub(crate) agent_type: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) prompt: Option<String>,
-    pub(crate) color: Option<String>,
-    pub(crate) plan_mode_required: bool,
-    pub(crate) mode: Option<Mode>,
+pub struct Member {
+    pub name: MemberName,
+    pub agent_id: String,
+    pub agent_type: Option<String>,
+    pub model: Option<String>,
+    pub prompt: Option<String>,
+    pub color: Option<String>,
+    pub plan_mode_required: bool,
+    pub mode: Option<Mode>,
     /// The only tools that it may use (`allowedTools`); `None` means all.
-    pub(crate) allowed_tools: Option<Vec<String>>,
+    pub allowed_tools: Option<Vec<String>>,
     /// Tools that it must not use (`disallowedTools`).
-    pub(crate) disallowed_tools: Vec<String>,
-    pub(crate) joined_at: Timestamp,
+    pub disallowed_tools: Vec<String>,
+    pub joined_at: Timestamp,
     /// tmux pane id (`%1`), iTerm2 session id, or empty.
-    pub(crate) pane_id: String,
-    pub(crate) cwd: String,
+    pub pane_id: String,
+    pub cwd: String,
     /// The member's own git worktree, if it has one.
-    pub(crate) worktree_path: Option<String>,
+    pub worktree_path: Option<String>,
     /// `tmux`, `in-process`, `iterm2`.
-    pub(crate) backend_type: Option<String>,
-    pub(crate) is_active: Option<bool>,
+    pub backend_type: Option<String>,
+    pub is_active: Option<bool>,
 }
 
 impl Team {
     /// Reads the team file. Members whose names are unsafe as file names are skipped (SEC-08).
-    pub(crate) fn read(file: &Object) -> Team {
+    pub fn read(file: &Object) -> Team {
         let entries =
             file.get("members").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         Team {
@@ -85,7 +85,7 @@ impl Team {
 
     /// Returns the object of a new team with only its lead, with keys in the order that Claude Code
     /// writes.
-    pub(crate) fn found(
+    pub fn found(
         name: &TeamName,
         description: &str,
         agent_type: &str,
@@ -109,17 +109,17 @@ impl Team {
     }
 
     /// Finds a member by name, ignoring case.
-    pub(crate) fn member(&self, name: &MemberName) -> Option<&Member> {
+    pub fn member(&self, name: &MemberName) -> Option<&Member> {
         self.members.iter().find(|m| m.name.clashes_with(name.as_str()))
     }
 
-    pub(crate) fn teammates(&self) -> impl Iterator<Item = &Member> {
+    pub fn teammates(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|m| !m.name.is_lead())
     }
 
     /// Returns the least used colour for the next teammate; ties are resolved in the order of
     /// [`COLORS`].
-    pub(crate) fn next_color(&self) -> &'static str {
+    pub fn next_color(&self) -> &'static str {
         let used =
             |color: &str| self.members.iter().filter(|m| m.color.as_deref() == Some(color)).count();
         COLORS.into_iter().min_by_key(|c| used(c)).unwrap_or(COLORS[0])
@@ -140,7 +140,7 @@ impl LeadProcess {
     }
 
     /// Returns the object with keys in the order that Claude Code writes.
-    pub(crate) fn to_object(&self) -> Object {
+    pub fn to_object(&self) -> Object {
         let mut object = Object::new();
         wire::put(&mut object, "pid", self.pid);
         wire::put(&mut object, "pidSpace", self.pid_space.as_str());
@@ -152,7 +152,7 @@ impl LeadProcess {
 
 impl Member {
     /// Reads one entry; `None` if it has no safe name.
-    pub(crate) fn read(entry: &Object) -> Option<Member> {
+    pub fn read(entry: &Object) -> Option<Member> {
         let name = MemberName::existing(&wire::text(entry, "name")?).ok()?;
         Some(Member {
             agent_id: wire::text(entry, "agentId").unwrap_or_default(),
@@ -178,7 +178,7 @@ impl Member {
     }
 
     /// Returns the entry of a new teammate with keys in the order that Claude Code writes.
-    pub(crate) fn to_entry(&self) -> Object {
+    pub fn to_entry(&self) -> Object {
         let mut entry = Object::new();
         wire::put(&mut entry, "agentId", self.agent_id.as_str());
         wire::put(&mut entry, "name", self.name.as_str());

@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 /// Returns the text as one line. Tabs become spaces; other control characters (escapes, line
 /// breaks, C1, bidirectional overrides) become visible marks, so nothing is dropped silently.
-pub(crate) fn line(foreign: &str) -> String {
+pub fn line(foreign: &str) -> String {
     foreign.chars().map(visible).collect()
 }
 
 /// Returns the text with its line breaks; each line is treated as by [`line()`].
-pub(crate) fn block(foreign: &str) -> String {
+pub fn block(foreign: &str) -> String {
     foreign
         .split('\n')
         .map(|l| line(l.strip_suffix('\r').unwrap_or(l)))
@@ -20,7 +20,7 @@ pub(crate) fn block(foreign: &str) -> String {
 
 /// Escapes the control characters that JSON permits in a string and a terminal acts on: DEL, C1 and
 /// bidirectional overrides. The document stays the same.
-pub(crate) fn json(document: &str) -> String {
+pub fn json(document: &str) -> String {
     let mut out = String::with_capacity(document.len());
     for c in document.chars() {
         if c.is_ascii() && c != '\u{7f}' || !is_control(c) {
@@ -36,7 +36,7 @@ pub(crate) fn json(document: &str) -> String {
 /// Converts terminal output to plain text: removes escape sequences and bells, and applies carriage
 /// returns and backspaces so that overwritten text disappears. Other control characters are treated
 /// as by [`line()`].
-pub(crate) fn plain(printed: &str) -> String {
+pub fn plain(printed: &str) -> String {
     let mut out = String::with_capacity(printed.len());
     let mut chars = printed.chars().peekable();
     while let Some(c) = chars.next() {
@@ -81,7 +81,7 @@ fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars>) {
 }
 
 /// Returns one line of at most `max` characters; longer text ends with `…`.
-pub(crate) fn short(foreign: &str, max: usize) -> String {
+pub fn short(foreign: &str, max: usize) -> String {
     let mut shown: String = line(foreign).chars().take(max + 1).collect();
     if shown.chars().count() > max {
         shown = shown.chars().take(max.saturating_sub(1)).collect();
@@ -91,7 +91,7 @@ pub(crate) fn short(foreign: &str, max: usize) -> String {
 }
 
 /// Returns the last `max` lines, not counting trailing empty ones.
-pub(crate) fn last_lines(text: &str, max: usize) -> String {
+pub fn last_lines(text: &str, max: usize) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     lines[lines.len().saturating_sub(max)..].join("\n")
 }

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub(crate) struct Timestamp(pub(crate) u64);
+pub struct Timestamp(pub u64);
 
 impl Timestamp {
     /// Formats like JavaScript's `toISOString`: `2026-11-20T22:43:51.440Z`, always with three
     /// decimals.
-    pub(crate) fn iso(self) -> String {
+    pub fn iso(self) -> String {
         let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
         Instant::from_millisecond(ms)
             .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
@@ -23,27 +23,27 @@ impl Timestamp {
 
     /// Parses RFC 3339, which includes the output of [`Timestamp::iso`]; `None` for other text and
     /// times before 1970.
-    pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+    pub fn parse(text: &str) -> Option<Timestamp> {
         let at = text.parse::<Instant>().ok()?;
         u64::try_from(at.as_millisecond()).ok().map(Timestamp)
     }
 
     /// Returns the milliseconds since `earlier`, or 0 if the clock went backwards.
-    pub(crate) fn since(self, earlier: Timestamp) -> u64 {
+    pub fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    pub(crate) fn plus_ms(self, ms: u64) -> Timestamp {
+    pub fn plus_ms(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }
 
-    pub(crate) fn minus_ms(self, ms: u64) -> Timestamp {
+    pub fn minus_ms(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_sub(ms))
     }
 }
 
 /// Formats a duration for people: `0.4s`, `12s`, `3m04s`, `2h05m`.
-pub(crate) fn human(ms: u64) -> String {
+pub fn human(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0..=9 => format!("{}.{}s", seconds, ms % 1000 / 100),
@@ -54,7 +54,7 @@ pub(crate) fn human(ms: u64) -> String {
 }
 
 /// Formats an age for people: `now`, `12s ago`, `2m ago`, `3h ago`, `5d ago`.
-pub(crate) fn ago(ms: u64) -> String {
+pub fn ago(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
         0 => "now".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn ago(ms: u64) -> String {
 
 /// Parses a time given by a user: RFC 3339, or an age relative to `now` with one unit (`90s`,
 /// `10m`, `2h`, `1d`).
-pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
     const UNITS: [(char, u64); 4] =
         [('s', 1000), ('m', 60_000), ('h', 3_600_000), ('d', 86_400_000)];
     let span = UNITS.iter().find_map(|(unit, ms)| {

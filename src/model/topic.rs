@@ -3,7 +3,7 @@
 
 /// The part of a team that changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Topic {
+pub enum Topic {
     Roster,
     /// A mailbox, by its owner's name in the form used in file names.
     Mail(String),

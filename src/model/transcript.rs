@@ -21,7 +21,7 @@ const LONGEST_TEXT: usize = 200;
 /// The programs whose transcripts can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum TranscriptForm {
+pub enum TranscriptForm {
     /// `projects/*/<session>.jsonl` in the config directory of Claude Code, and the files of its
     /// subagents (observed: 2.1.34, 2.1.330).
     Claude,
@@ -31,12 +31,7 @@ pub(crate) enum TranscriptForm {
 
 impl TranscriptState {
     /// Reads one line, and adds its tokens to `member`.
-    pub(crate) fn read_line(
-        &mut self,
-        form: TranscriptForm,
-        line: &[u8],
-        member: &mut MemberUsage,
-    ) {
+    pub fn read_line(&mut self, form: TranscriptForm, line: &[u8], member: &mut MemberUsage) {
         let Ok(entry) = serde_json::from_slice::<Value>(line) else { return };
         match form {
             TranscriptForm::Claude => self.read_claude(&entry, member),
@@ -151,7 +146,7 @@ fn word(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::usage::{Prices, UsageTotal};
+    use crate::usage::{Prices, UsageTotal};
 
     /// Recorded from Claude Code 2.1.330 (texts shortened).
     const CLAUDE: &str = include_str!("../../fixtures/transcripts/claude.jsonl");

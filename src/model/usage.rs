@@ -19,28 +19,28 @@ const PER_TOKENS: f64 = 1e6;
 /// A number of tokens, and what they cost if the program reports that.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// Input that was neither read from nor written to the provider's cache.
-    pub(crate) input: u64,
+    pub input: u64,
     /// Input read from the cache.
-    pub(crate) cached_input: u64,
+    pub cached_input: u64,
     /// Input written to the cache.
-    pub(crate) cache_write: u64,
-    pub(crate) output: u64,
+    pub cache_write: u64,
+    pub output: u64,
     /// Dollars, as reported by the program.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cost: Option<f64>,
+    pub cost: Option<f64>,
 }
 
 impl Usage {
     /// Returns the number of all tokens.
-    pub(crate) fn tokens(&self) -> u64 {
+    pub fn tokens(&self) -> u64 {
         [self.input, self.cached_input, self.cache_write, self.output]
             .into_iter()
             .fold(0, u64::saturating_add)
     }
 
-    pub(crate) fn is_zero(&self) -> bool {
+    pub fn is_zero(&self) -> bool {
         *self == Usage::default()
     }
 
@@ -72,10 +72,10 @@ impl AddAssign<&Usage> for Usage {
 /// A transcript and how far it was read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct TranscriptState {
-    pub(crate) path: String,
+pub struct TranscriptState {
+    pub path: String,
     /// The byte after the last line that was read.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The latest responses (claude).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) recent: Vec<Response>,
@@ -87,24 +87,24 @@ pub(crate) struct TranscriptState {
     pub(super) model: Option<String>,
     /// The text of the program about its usage limit, if its last request was refused for that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) limit: Option<String>,
+    pub limit: Option<String>,
     /// The error with which the last turn ended, if the program has got no message since then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<TurnError>,
+    pub error: Option<TurnError>,
     /// Number of requests that were refused.
     #[serde(skip_serializing_if = "is_zero")]
-    pub(crate) refused: u64,
+    pub refused: u64,
 }
 
 /// An error with which a program gave up a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TurnError {
+pub struct TurnError {
     /// The text of the program, on one line.
-    pub(crate) said: String,
+    pub said: String,
     /// Its provider refuses the login.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) needs_login: bool,
-    pub(crate) at: Timestamp,
+    pub needs_login: bool,
+    pub at: Timestamp,
 }
 
 /// Beginnings of the reason of an idle run whose last turn ended with an error, as its screen
@@ -113,7 +113,7 @@ const FAILED: [(&str, bool); 2] = [("failed: ", false), ("failed:login: ", true)
 
 /// Returns the reason of an idle run whose last turn ended with an error; `said` is what the
 /// screen says.
-pub(crate) fn failed_reason(said: &str, needs_login: bool) -> String {
+pub fn failed_reason(said: &str, needs_login: bool) -> String {
     let (beginning, _) = FAILED[usize::from(needs_login)];
     format!("{beginning}{said}")
 }
@@ -142,7 +142,7 @@ fn is_zero(number: &u64) -> bool {
 
 impl TranscriptState {
     /// Returns the state of a transcript of which nothing was read.
-    pub(crate) fn new(path: String) -> TranscriptState {
+    pub fn new(path: String) -> TranscriptState {
         TranscriptState { path, ..TranscriptState::default() }
     }
 }
@@ -150,17 +150,17 @@ impl TranscriptState {
 /// The usage of all runs of a member, with the positions up to which its transcripts were read.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct MemberUsage {
+pub struct MemberUsage {
     /// By model.
-    pub(crate) models: BTreeMap<String, Usage>,
+    pub models: BTreeMap<String, Usage>,
     /// The transcripts of the latest session.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) transcripts: Vec<TranscriptState>,
+    pub transcripts: Vec<TranscriptState>,
 }
 
 impl MemberUsage {
     /// Returns the error with which the last turn of the program's main conversation ended.
-    pub(crate) fn turn_error(&self) -> Option<&TurnError> {
+    pub fn turn_error(&self) -> Option<&TurnError> {
         self.transcripts.first()?.error.as_ref()
     }
 
@@ -179,19 +179,19 @@ impl MemberUsage {
 /// The price of a million tokens of a model, in dollars, as the user has given it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "prices", deny_unknown_fields)]
-pub(crate) struct Price {
+pub struct Price {
     /// Price of input.
     #[serde(with = "As::<Dollars>")]
-    pub(crate) input: f64,
+    pub input: f64,
     /// Price of output.
     #[serde(with = "As::<Dollars>")]
-    pub(crate) output: f64,
+    pub output: f64,
     /// Price of input from the cache; that of `input` by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Dollars>>")]
-    pub(crate) cached_input: Option<f64>,
+    pub cached_input: Option<f64>,
     /// Price of writing to the cache; that of `input` by default.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<Dollars>>")]
-    pub(crate) cache_write: Option<f64>,
+    pub cache_write: Option<f64>,
 }
 
 impl Price {
@@ -207,15 +207,15 @@ impl Price {
 }
 
 /// Prices by model.
-pub(crate) type Prices = BTreeMap<String, Price>;
+pub type Prices = BTreeMap<String, Price>;
 
 /// The usage of a member or a team, for people and `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct UsageTotal {
+pub struct UsageTotal {
     /// All tokens.
-    pub(crate) tokens: u64,
+    pub tokens: u64,
     #[serde(flatten)]
-    pub(crate) usage: Usage,
+    pub usage: Usage,
     /// True if `cost` lacks the tokens of a model: its program reports no cost, and it has no
     /// price.
     pub(crate) cost_is_partial: bool,
@@ -224,7 +224,7 @@ pub(crate) struct UsageTotal {
 impl UsageTotal {
     /// Sums up the usage of members. The cost is the one that a program reports, else the one by
     /// the price of its model. Returns `None` if no program has reported anything.
-    pub(crate) fn of<'u>(
+    pub fn of<'u>(
         members: impl IntoIterator<Item = &'u MemberUsage>,
         prices: &Prices,
     ) -> Option<UsageTotal> {
@@ -240,13 +240,13 @@ impl UsageTotal {
     }
 
     /// Formats the total: `1.2M tokens, $3.40`; a partial cost as `$3.40+`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let cost = self.cost_word().map(|cost| format!(", {cost}")).unwrap_or_default();
         format!("{} tokens{cost}", count(self.tokens))
     }
 
     /// Formats the cost, if any of it is known.
-    pub(crate) fn cost_word(&self) -> Option<String> {
+    pub fn cost_word(&self) -> Option<String> {
         let cost = self.usage.cost?;
         Some(format!("{}{}", dollars(cost), if self.cost_is_partial { "+" } else { "" }))
     }
@@ -258,7 +258,7 @@ pub(crate) fn dollars(sum: f64) -> String {
 }
 
 /// Formats a number of tokens: `999`, `12.3k`, `1.2M`.
-pub(crate) fn count(tokens: u64) -> String {
+pub fn count(tokens: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", tokens / unit, tokens % unit * 10 / unit);
     match tokens {
         0..1_000 => tokens.to_string(),

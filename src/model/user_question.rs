@@ -9,17 +9,17 @@ const ANSWERS: &str = "answers";
 
 /// A question with the answers that the program suggests. All texts are foreign.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UserQuestion {
-    pub(crate) text: String,
-    pub(crate) header: Option<String>,
-    pub(crate) options: Vec<UserOption>,
+pub struct UserQuestion {
+    pub text: String,
+    pub header: Option<String>,
+    pub options: Vec<UserOption>,
     /// More than one of the options may be chosen.
-    pub(crate) takes_several: bool,
+    pub takes_several: bool,
 }
 
 impl UserQuestion {
     /// Describes the question in one sentence: `Which colour? (1: red, 2: blue)`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let options: Vec<String> = (1..)
             .zip(&self.options)
             .map(|(nth, option)| format!("{nth}: {}", option.label))
@@ -33,13 +33,13 @@ impl UserQuestion {
 
 /// An answer that the program suggests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UserOption {
-    pub(crate) label: String,
-    pub(crate) description: Option<String>,
+pub struct UserOption {
+    pub label: String,
+    pub description: Option<String>,
 }
 
 /// Returns the questions in the input of a tool; none if it asks nothing, or in another form.
-pub(crate) fn questions_in(input: &Value) -> Vec<UserQuestion> {
+pub fn questions_in(input: &Value) -> Vec<UserQuestion> {
     let list = input.get("questions").and_then(Value::as_array);
     list.and_then(|list| list.iter().map(question).collect()).unwrap_or_default()
 }
@@ -60,7 +60,7 @@ fn question(value: &Value) -> Option<UserQuestion> {
 }
 
 /// Returns the option of `answer` that says yes to a request with these questions.
-pub(crate) fn option_for(questions: &[UserQuestion]) -> &'static str {
+pub fn option_for(questions: &[UserQuestion]) -> &'static str {
     match questions.len() {
         0 => "--approve",
         1 => "--answer TEXT",
@@ -69,7 +69,7 @@ pub(crate) fn option_for(questions: &[UserQuestion]) -> &'static str {
 }
 
 /// Returns true if the input holds an answer to each of the questions.
-pub(crate) fn is_answered(input: &Map<String, Value>, questions: &[UserQuestion]) -> bool {
+pub fn is_answered(input: &Map<String, Value>, questions: &[UserQuestion]) -> bool {
     let answers = input.get(ANSWERS);
     questions.iter().all(|question| answers.and_then(|all| all.get(&question.text)).is_some())
 }
@@ -81,7 +81,7 @@ pub(crate) fn is_answered(input: &Map<String, Value>, questions: &[UserQuestion]
 ///
 /// # Errors
 /// A question without an answer, or with two; an answer that names no question.
-pub(crate) fn with_answers(
+pub fn with_answers(
     input: &Value,
     questions: &[UserQuestion],
     given: &[String],

@@ -18,10 +18,10 @@ use super::name::{check_member_name, check_name, check_pattern, check_variable};
 
 /// The start of a message. In a configuration file the key and its section take its place:
 /// `` `name` in [team] ``.
-pub(crate) const FIELD: &str = "the value";
+pub const FIELD: &str = "the value";
 
 /// A type that checks a value while it is deserialized.
-pub(crate) trait CheckedValue {
+pub trait CheckedValue {
     /// The type in which the checked value is kept.
     type Value;
 
@@ -30,10 +30,10 @@ pub(crate) trait CheckedValue {
 
 /// Checks a field as `C` and keeps its plain value: `#[serde(with = "As::<C>")]`. The JSON Schema
 /// of the field is that of `C`.
-pub(crate) struct As<C>(PhantomData<C>);
+pub struct As<C>(PhantomData<C>);
 
 impl<C: CheckedValue> As<C> {
-    pub(crate) fn deserialize<'de, D>(deserializer: D) -> Result<C::Value, D::Error>
+    pub fn deserialize<'de, D>(deserializer: D) -> Result<C::Value, D::Error>
     where
         C: Deserialize<'de>,
         D: Deserializer<'de>,
@@ -41,7 +41,7 @@ impl<C: CheckedValue> As<C> {
         C::deserialize(deserializer).map(C::into_value)
     }
 
-    pub(crate) fn serialize<S>(value: &C::Value, serializer: S) -> Result<S::Ok, S::Error>
+    pub fn serialize<S>(value: &C::Value, serializer: S) -> Result<S::Ok, S::Error>
     where
         C::Value: Serialize,
         S: Serializer,
@@ -83,23 +83,24 @@ impl<K: CheckedValue<Value: Ord>, C: CheckedValue> CheckedValue for BTreeMap<K, 
 }
 
 /// Defines types that are parsed from a string. A message may begin with [`FIELD`].
+#[macro_export]
 macro_rules! text_types {
     ($(
         $(#[$attribute:meta])*
-        $name:ident($value:ty) $({ $($rule:tt)* })? = $parse:expr;
+        $visibility:vis $name:ident($value:ty) $({ $($rule:tt)* })? = $parse:expr;
     )*) => {$(
         $(#[$attribute])*
         #[derive(Debug)]
-        pub(crate) struct $name(pub(crate) $value);
+        $visibility struct $name($visibility $value);
 
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
-                let parsed = $crate::model::value::ParsedText($parse);
+                let parsed = $crate::value::ParsedText($parse);
                 deserializer.deserialize_string(parsed).map($name)
             }
         }
 
-        impl $crate::model::value::CheckedValue for $name {
+        impl $crate::value::CheckedValue for $name {
             type Value = $value;
 
             fn into_value(self) -> $value {
@@ -107,14 +108,15 @@ macro_rules! text_types {
             }
         }
 
-        $crate::model::value::inline_schema!(
+        $crate::value::inline_schema!(
             $name, { "type": "string" $(, $($rule)*)? }
         );
     )*};
 }
-pub(crate) use text_types;
+pub use text_types;
 
 /// Defines the JSON Schema of a type that is deserialized by hand.
+#[macro_export]
 macro_rules! inline_schema {
     ($name:ident, $schema:tt) => {
         impl schemars::JsonSchema for $name {
@@ -132,16 +134,16 @@ macro_rules! inline_schema {
         }
     };
 }
-pub(crate) use inline_schema;
+pub use inline_schema;
 
 /// The names that [`check_name`] accepts, for schemas.
-pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
+pub const NAME_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 
 /// The names that [`check_variable`] accepts, for schemas.
-pub(crate) const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+pub const VARIABLE_PATTERN: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// Deserializes a string with a function.
-pub(crate) struct ParsedText<T>(pub(crate) fn(&str) -> Result<T, String>);
+pub struct ParsedText<T>(pub fn(&str) -> Result<T, String>);
 
 impl<T> Visitor<'_> for ParsedText<T> {
     type Value = T;
@@ -158,33 +160,33 @@ impl<T> Visitor<'_> for ParsedText<T> {
 text_types! {
     /// Text without NUL bytes, since it is used in a command line or a path.
     #[derive(Default)]
-    PlainText(String) = parse_text;
+    pub PlainText(String) = parse_text;
     /// Plain text that is not blank.
-    NonBlank(String) { "pattern": r"\S" } = parse_non_blank;
+    pub NonBlank(String) { "pattern": r"\S" } = parse_non_blank;
     /// A name that phalanx may create.
-    Name(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_name);
+    pub Name(String) { "pattern": NAME_PATTERN } = |text| checked(parse_non_blank(text), check_name);
     /// The name of a new member.
-    NewMemberName(String) { "pattern": NAME_PATTERN } =
+    pub NewMemberName(String) { "pattern": NAME_PATTERN } =
         |text| checked(parse_non_blank(text), check_member_name);
     /// The name of an environment variable, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    VariableName(String) { "pattern": VARIABLE_PATTERN } = |text| {
+    pub VariableName(String) { "pattern": VARIABLE_PATTERN } = |text| {
         check_variable(text).map_err(|problem| format!("{FIELD} {problem}"))?;
         Ok(text.to_owned())
     };
     /// The name of an environment variable, or a prefix followed by `*`.
-    VariablePattern(String) { "pattern": r"^(\*|[A-Za-z_][A-Za-z0-9_]*\*?)$" } =
+    pub VariablePattern(String) { "pattern": r"^(\*|[A-Za-z_][A-Za-z0-9_]*\*?)$" } =
         |text| checked(parse_text(text), check_pattern);
 }
 
-pub(crate) fn parse_text(text: &str) -> Result<String, String> {
+pub fn parse_text(text: &str) -> Result<String, String> {
     if text.contains('\0') {
         return Err(format!("{FIELD} must not contain a NUL character"));
     }
     Ok(text.to_owned())
 }
 
-pub(crate) fn parse_non_blank(text: &str) -> Result<String, String> {
+pub fn parse_non_blank(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err(format!("{FIELD} is empty"));
     }
@@ -192,7 +194,7 @@ pub(crate) fn parse_non_blank(text: &str) -> Result<String, String> {
 }
 
 /// Parses one of a list of words.
-pub(crate) fn known_word(text: &str, known: &'static [&'static str]) -> Result<String, String> {
+pub fn known_word(text: &str, known: &'static [&'static str]) -> Result<String, String> {
     let word = parse_non_blank(text)?;
     if known.contains(&text) {
         return Ok(word);
@@ -201,7 +203,7 @@ pub(crate) fn known_word(text: &str, known: &'static [&'static str]) -> Result<S
 }
 
 /// Checks a text by a rule whose message continues a sentence that starts with the text.
-pub(crate) fn checked(
+pub fn checked(
     text: Result<String, String>,
     rule: fn(&str) -> Result<(), String>,
 ) -> Result<String, String> {
@@ -214,7 +216,7 @@ pub(crate) fn checked(
 
 /// One of the fixed words of an enum.
 #[derive(Debug)]
-pub(crate) struct Choice<T>(pub(crate) T);
+pub struct Choice<T>(pub T);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Choice<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Choice<T>, D::Error> {
@@ -237,7 +239,7 @@ impl<T> CheckedValue for Choice<T> {
 
 /// An integer that is not less than `LEAST`.
 #[derive(Debug)]
-pub(crate) struct AtLeast<const LEAST: i64, T = usize>(pub(crate) T);
+pub struct AtLeast<const LEAST: i64, T = usize>(pub T);
 
 impl<'de, const LEAST: i64, T: TryFrom<i64>> Deserialize<'de> for AtLeast<LEAST, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AtLeast<LEAST, T>, D::Error> {
@@ -306,7 +308,7 @@ impl Visitor<'_> for DollarsVisitor {
 /// A table without unknown keys. A struct with derived `Deserialize` would also accept a list of
 /// its values and, because a newer release may have written it, any further key.
 #[derive(Debug, Default)]
-pub(crate) struct KeyedTable<T>(pub(crate) T);
+pub struct KeyedTable<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for KeyedTable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<KeyedTable<T>, D::Error> {
@@ -400,7 +402,7 @@ impl<T> CheckedValue for KeyedTable<T> {
 
 /// Environment variables with their values.
 #[derive(Debug, Default)]
-pub(crate) struct Variables<C = PlainText>(BTreeMap<VariableName, C>);
+pub struct Variables<C = PlainText>(BTreeMap<VariableName, C>);
 
 impl<C: CheckedValue> CheckedValue for Variables<C> {
     type Value = BTreeMap<String, C::Value>;
@@ -432,7 +434,7 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for VariablesVisitor<C> {
 
 /// A command line: program and arguments.
 #[derive(Debug)]
-pub(crate) struct Argv(pub(crate) Vec<String>);
+pub struct Argv(pub Vec<String>);
 
 impl CheckedValue for Argv {
     type Value = Vec<String>;

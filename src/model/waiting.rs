@@ -11,7 +11,7 @@ use super::time::{Timestamp, human};
 
 /// The kind of tasks that a program can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ability {
+pub enum Ability {
     /// Runs the commands of tasks: phalanx's worker.
     Commands,
     /// Reads tasks and works on them: an agent.
@@ -22,18 +22,18 @@ pub(crate) enum Ability {
 
 /// A member that could do a task: it is on the team, or the lead starts it on demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Candidate {
-    pub(crate) name: MemberName,
-    pub(crate) role: Option<String>,
-    pub(crate) ability: Ability,
+pub struct Candidate {
+    pub name: MemberName,
+    pub role: Option<String>,
+    pub ability: Ability,
     /// True if the member runs; false if the lead would start it on demand.
-    pub(crate) is_here: bool,
+    pub is_here: bool,
 }
 
 /// The reason why a pending task does not run.
 #[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Waiting {
+pub enum Waiting {
     /// These tasks block it; the flag marks those that failed.
     Blocked(Vec<(TaskId, bool)>),
     /// This running task may touch the same files.
@@ -63,7 +63,7 @@ pub(crate) enum Waiting {
 
 impl Waiting {
     /// The name in `--json`.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         self.into()
     }
 }
@@ -98,9 +98,9 @@ impl fmt::Display for Waiting {
 
 /// A reason as shown in `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct WaitsFor {
-    pub(crate) kind: &'static str,
-    pub(crate) text: String,
+pub struct WaitsFor {
+    pub kind: &'static str,
+    pub text: String,
 }
 
 impl From<Waiting> for WaitsFor {
@@ -111,7 +111,7 @@ impl From<Waiting> for WaitsFor {
 
 /// Returns why `task` waits; `None` unless it is pending. `crew` holds all candidates; `is_led`
 /// says whether the team has a lead.
-pub(crate) fn why(
+pub fn why(
     board: &Board,
     task: &Task,
     crew: &[Candidate],

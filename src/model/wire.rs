@@ -4,37 +4,37 @@
 use serde_json::{Map, Value};
 
 /// A JSON object as stored on disk.
-pub(crate) type Object = Map<String, Value>;
+pub type Object = Map<String, Value>;
 
 /// Returns the string under `key`; `None` if missing or of another type.
-pub(crate) fn text(object: &Object, key: &str) -> Option<String> {
+pub fn text(object: &Object, key: &str) -> Option<String> {
     object.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Returns the non-negative integer under `key`; `None` if missing or of another type.
-pub(crate) fn number(object: &Object, key: &str) -> Option<u64> {
+pub fn number(object: &Object, key: &str) -> Option<u64> {
     object.get(key).and_then(Value::as_u64)
 }
 
 /// Returns the boolean under `key`; `None` if missing or of another type.
-pub(crate) fn flag(object: &Object, key: &str) -> Option<bool> {
+pub fn flag(object: &Object, key: &str) -> Option<bool> {
     object.get(key).and_then(Value::as_bool)
 }
 
 /// Returns the strings of the array under `key`, skipping elements of other types.
-pub(crate) fn texts(object: &Object, key: &str) -> Vec<String> {
+pub fn texts(object: &Object, key: &str) -> Vec<String> {
     let list = object.get(key).and_then(Value::as_array);
     list.map(|l| l.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default()
 }
 
 /// Returns the object under `key`; `None` if missing or of another type.
-pub(crate) fn object<'a>(object: &'a Object, key: &str) -> Option<&'a Object> {
+pub fn object<'a>(object: &'a Object, key: &str) -> Option<&'a Object> {
     object.get(key).and_then(Value::as_object)
 }
 
 /// Sets `key`, keeping its position; a new key goes to the end.
-pub(crate) fn put(object: &mut Object, key: &str, value: impl Into<Value>) {
+pub fn put(object: &mut Object, key: &str, value: impl Into<Value>) {
     object.insert(key.to_owned(), value.into());
 }
 

@@ -22,7 +22,7 @@ const MAX_NAME: usize = 255;
 /// The sharing of files between the conversations of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum WorkspaceMode {
+pub enum WorkspaceMode {
     /// One directory for each conversation.
     #[default]
     Isolated,
@@ -34,20 +34,20 @@ pub(crate) enum WorkspaceMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "workspace", deny_unknown_fields)]
-pub(crate) struct WorkspaceRules {
+pub struct WorkspaceRules {
     /// The sharing of files between the conversations of the team.
     #[serde(with = "As::<Choice<WorkspaceMode>>")]
-    pub(crate) scope: WorkspaceMode,
+    pub scope: WorkspaceMode,
     /// Largest file, in units of 1,048,576 bytes.
     #[serde(with = "As::<AtLeast<1>>")]
-    pub(crate) max_file_mb: usize,
+    pub max_file_mb: usize,
     /// Maximum number of files in a directory of a conversation, or in the shared one.
     #[serde(with = "As::<AtLeast<1>>")]
-    pub(crate) max_files: usize,
+    pub max_files: usize,
     /// Maximum size of all files of the workspace together, in the same units; unlimited by
     /// default.
     #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<AtLeast<1>>>")]
-    pub(crate) quota_mb: Option<usize>,
+    pub quota_mb: Option<usize>,
 }
 
 impl Default for WorkspaceRules {
@@ -63,21 +63,21 @@ impl Default for WorkspaceRules {
 
 /// Number and size of the files that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct WorkspaceUse {
+pub struct WorkspaceUse {
     /// Files of the conversation, or of the whole workspace if it is shared.
-    pub(crate) files: usize,
+    pub files: usize,
     /// Bytes of all files in the workspace.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl WorkspaceRules {
     /// Returns the largest file, in bytes.
-    pub(crate) fn max_file(&self) -> u64 {
+    pub fn max_file(&self) -> u64 {
         bytes(self.max_file_mb)
     }
 
     /// Returns the directory of a conversation below the workspace.
-    pub(crate) fn dir_of<'c>(&self, chat: &'c ChatName) -> &'c Path {
+    pub fn dir_of<'c>(&self, chat: &'c ChatName) -> &'c Path {
         match self.scope {
             WorkspaceMode::Isolated => Path::new(chat.as_str()),
             WorkspaceMode::Shared => Path::new(""),
@@ -89,7 +89,7 @@ impl WorkspaceRules {
     ///
     /// # Errors
     /// The first limit that the file exceeds.
-    pub(crate) fn admit(
+    pub fn admit(
         &self,
         name: &WorkspacePath,
         used: WorkspaceUse,
@@ -112,7 +112,7 @@ impl WorkspaceRules {
     }
 
     /// Returns the limits that files exceed that programs wrote directly.
-    pub(crate) fn exceeded(&self, used: WorkspaceUse, files: &[WorkspaceFile]) -> Vec<String> {
+    pub fn exceeded(&self, used: WorkspaceUse, files: &[WorkspaceFile]) -> Vec<String> {
         let large = files.iter().filter(|file| file.bytes > self.max_file());
         let mut problems: Vec<String> = large
             .map(|file| format!("{} is larger than {} MB", file.name, self.max_file_mb))
@@ -135,14 +135,14 @@ fn bytes(mb: usize) -> u64 {
 /// The path of a file, relative to the directory of its conversation: names without control
 /// characters, none of them `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) struct WorkspacePath(String);
+pub struct WorkspacePath(String);
 
 impl WorkspacePath {
     /// Parses a path with `/` between its names.
     ///
     /// # Errors
     /// A message for the user.
-    pub(crate) fn parse(given: &str) -> Result<WorkspacePath, String> {
+    pub fn parse(given: &str) -> Result<WorkspacePath, String> {
         let problem = |what: &str| Err(format!("it {what}"));
         if given.starts_with('/') {
             return problem("is absolute; name the file relative to the workspace");
@@ -166,7 +166,7 @@ impl WorkspacePath {
         Ok(WorkspacePath(given.to_owned()))
     }
 
-    pub(crate) fn as_str(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }
@@ -179,22 +179,22 @@ impl fmt::Display for WorkspacePath {
 
 /// A file in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct WorkspaceFile {
+pub struct WorkspaceFile {
     /// Relative to the directory of its conversation.
-    pub(crate) name: WorkspacePath,
+    pub name: WorkspacePath,
     /// Relative to the workspace.
-    pub(crate) path: String,
-    pub(crate) bytes: u64,
-    pub(crate) modified: Timestamp,
+    pub path: String,
+    pub bytes: u64,
+    pub modified: Timestamp,
     /// The member that wrote it last; `None` if that is unknown.
-    pub(crate) by: Option<String>,
+    pub by: Option<String>,
     /// The tasks during which it was written.
-    pub(crate) tasks: Vec<TaskId>,
+    pub tasks: Vec<TaskId>,
 }
 
 /// Reason why a file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FileFault {
+pub enum FileFault {
     #[error("the workspace has no file `{name}`")]
     Missing { name: WorkspacePath },
     #[error("`{name}` in the workspace cannot be used: {reason}")]
@@ -211,7 +211,7 @@ pub(crate) enum FileFault {
 
 impl FileFault {
     /// Returns the next step for the user.
-    pub(crate) fn hint(&self) -> String {
+    pub fn hint(&self) -> String {
         let limit = |key: &str| {
             format!(
                 "delete files with `phalanx workspace delete`, or raise the limit: `phalanx team set workspace.{key} N`"
@@ -235,7 +235,7 @@ impl FileFault {
 /// Returns the task that was in progress at this time, if it was the only one, or the only one that
 /// works in its directory (`works_there`): a file that was written then and that no verb wrote is
 /// attributed to it.
-pub(crate) fn only_task_at<'b>(
+pub fn only_task_at<'b>(
     board: &'b Board,
     at: Timestamp,
     works_there: impl Fn(&Task) -> bool,
@@ -254,7 +254,7 @@ pub(crate) fn only_task_at<'b>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::task::TaskState;
+    use crate::task::TaskState;
 
     #[test]
     fn paths_that_could_lead_elsewhere_are_refused() {

@@ -16,7 +16,7 @@ use super::value::{
 /// The branch requested for a member's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum WorktreeRequest {
+pub enum WorktreeRequest {
     /// A new branch named after the team and the member.
     Own,
     /// This branch, created if it does not exist.
@@ -25,7 +25,7 @@ pub(crate) enum WorktreeRequest {
 
 impl WorktreeRequest {
     /// Returns the branch of a worktree that is named `own`.
-    pub(crate) fn branch<'a>(&'a self, own: &'a str) -> &'a str {
+    pub fn branch<'a>(&'a self, own: &'a str) -> &'a str {
         match self {
             WorktreeRequest::Own => own,
             WorktreeRequest::Branch(branch) => branch,
@@ -35,7 +35,7 @@ impl WorktreeRequest {
 
 /// The worktree that a member asks for: `true`, or the name of a branch.
 #[derive(Debug)]
-pub(crate) struct WorktreeKey(Option<WorktreeRequest>);
+pub struct WorktreeKey(Option<WorktreeRequest>);
 
 inline_schema!(WorktreeKey, { "type": ["boolean", "string"] });
 
@@ -80,56 +80,56 @@ impl Visitor<'_> for WorktreeVisitor {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "worktree", deny_unknown_fields)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// Directory of the worktrees, relative to the repository.
     #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
     #[schemars(extend("default" = DIR))]
-    pub(crate) dir: Option<String>,
+    pub dir: Option<String>,
     /// Files that git does not track and the member needs, such as `.env`. They are copied from the
     /// repository, unless the checkout contains them.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<InsidePath>>")]
-    pub(crate) copy: Vec<String>,
+    pub copy: Vec<String>,
     /// A command that runs in a new worktree before its member starts, for at most ten minutes.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Argv>")]
-    pub(crate) setup: Vec<String>,
+    pub setup: Vec<String>,
 }
 
 text_types! {
     /// The path of a file inside the repository.
-    InsidePath(String) = |text| checked(parse_text(text), check_inside);
+    pub InsidePath(String) = |text| checked(parse_text(text), check_inside);
 }
 
 /// Default parent directory of worktrees, relative to the repository.
-pub(crate) const DIR: &str = ".worktrees";
+pub const DIR: &str = ".worktrees";
 
 /// A worktree that phalanx created. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Checkout {
+pub struct Checkout {
     /// The repository's main working directory.
-    pub(crate) repository: String,
-    pub(crate) path: String,
-    pub(crate) branch: String,
+    pub repository: String,
+    pub path: String,
+    pub branch: String,
     /// Commit that the worktree started from.
-    pub(crate) base: String,
+    pub base: String,
     /// The branch was created for the worktree and is deleted with it.
-    pub(crate) new_branch: bool,
+    pub new_branch: bool,
     /// The machine that has `repository`; `None` in a team of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) origin: Option<HostName>,
+    pub origin: Option<HostName>,
     /// The copy of `repository` that the worktree belongs to, if it is on another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) copy: Option<RepositoryCopy>,
+    pub copy: Option<RepositoryCopy>,
 }
 
 impl Checkout {
     /// Returns the machine that has the worktree; `None` in a team of files.
-    pub(crate) fn host(&self) -> Option<&HostName> {
+    pub fn host(&self) -> Option<&HostName> {
         self.copy.as_ref().map(|copy| &copy.host).or(self.origin.as_ref())
     }
 
     /// Returns what its host needs to know to start the member in it again; `None` for a worktree
     /// on the machine of its repository.
-    pub(crate) fn known_origin(&self) -> Option<WorktreeOrigin> {
+    pub fn known_origin(&self) -> Option<WorktreeOrigin> {
         let (Some(host), Some(copy)) = (&self.origin, &self.copy) else { return None };
         Some(WorktreeOrigin {
             host: host.clone(),
@@ -142,7 +142,7 @@ impl Checkout {
     }
 
     /// Returns the branch as it is named in `repository`.
-    pub(crate) fn branch_here(&self) -> String {
+    pub fn branch_here(&self) -> String {
         match &self.copy {
             Some(copy) => format!("{}/{}", copy.host, self.branch),
             None => self.branch.clone(),
@@ -152,33 +152,33 @@ impl Checkout {
 
 /// A bare repository on a host, which has the commits of a repository on another machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RepositoryCopy {
-    pub(crate) host: HostName,
-    pub(crate) path: String,
+pub struct RepositoryCopy {
+    pub host: HostName,
+    pub path: String,
 }
 
 /// The repository on another machine from which a host makes a worktree. The host's copy has the
 /// commit already.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WorktreeOrigin {
+pub struct WorktreeOrigin {
     /// The machine that has the repository.
-    pub(crate) host: HostName,
+    pub host: HostName,
     /// The repository's main working directory.
-    pub(crate) repository: String,
+    pub repository: String,
     /// Path of the copy on the host.
-    pub(crate) copy: String,
+    pub copy: String,
     /// Commit that a new branch starts from.
-    pub(crate) start: String,
+    pub start: String,
     /// Files to copy into a new worktree. The n-th one is `N` in `staged`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files: Vec<String>,
+    pub files: Vec<String>,
     /// Directory on the host that has the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) staged: Option<String>,
+    pub staged: Option<String>,
 }
 
 /// Returns the name of the directory that has a host's copy of a repository.
-pub(crate) fn copy_name(origin: &HostName, repository: &str) -> String {
+pub fn copy_name(origin: &HostName, repository: &str) -> String {
     let last = repository.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
     let title: String = last.chars().take(40).map(plain).collect();
@@ -190,7 +190,7 @@ pub(crate) fn copy_name(origin: &HostName, repository: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum Condition {
+pub enum Condition {
     /// No commits beyond `base` and no uncommitted changes.
     Clean,
     /// All its commits are on another branch as well.
@@ -212,12 +212,12 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    pub(crate) fn word(&self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         self.into()
     }
 
     /// Returns why the worktree must be kept; `None` if it can be removed.
-    pub(crate) fn keeps(&self) -> Option<String> {
+    pub fn keeps(&self) -> Option<String> {
         match self {
             Condition::Clean | Condition::Merged | Condition::Missing | Condition::Gone => None,
             Condition::Dirty { files } => Some(format!("uncommitted work in {files} file(s)")),
@@ -236,7 +236,7 @@ impl Condition {
 ///
 /// # Errors
 /// Fails if the name is invalid. The message is a predicate that follows the name of the key.
-pub(crate) fn check_branch(name: &str) -> Result<(), String> {
+pub fn check_branch(name: &str) -> Result<(), String> {
     let strange = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
     let bad = name.is_empty()
         || name.starts_with(['-', '/'])
@@ -254,7 +254,7 @@ pub(crate) fn check_branch(name: &str) -> Result<(), String> {
 /// # Errors
 /// Fails if the path is absolute, has an empty, `.`, `..` or `.git` component, or contains a
 /// control character. The message is a predicate that follows the name of the key.
-pub(crate) fn check_inside(path: &str) -> Result<(), String> {
+pub fn check_inside(path: &str) -> Result<(), String> {
     let plain = path
         .split('/')
         .all(|part| !part.is_empty() && part != "." && part != ".." && part != ".git");

@@ -1,22 +1,22 @@
 //! Permissions of teammates in their team. Every entry point calls [`enter`] before it acts in a
 //! team, so that one table decides; docs/security.md shows it.
 
-pub(in crate::ops) mod access;
-pub(crate) mod names;
-pub(crate) mod speaker;
+pub mod access;
+pub mod names;
+pub mod speaker;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TeamName};
-use crate::model::settings::Privacy;
-use crate::ops::authority::speaker::CallerRights;
-use crate::ops::error::holder;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::authority::speaker::CallerRights;
+use crate::error::holder;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TeamName};
+use model::settings::Privacy;
+use store::TeamStore;
 
 /// An action in a team, in the order of docs/security.md, which lists the commands that perform
 /// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
-pub(crate) enum Action {
+pub enum Action {
     /// List teams, and check them.
     ListTeams,
     CreateTeam,
@@ -224,9 +224,9 @@ fn may(speaker: &MemberName, action: Action, targets: &[MemberName], privacy: Pr
 /// # Errors
 /// [`OpsError::NotTheSpeaker`] for a caller that carries the token of another member or of a run
 /// that has ended; [`OpsError::NotItsTeam`] for a member of another team;
-/// [`StoreError::NoSuchMember`](crate::store::StoreError::NoSuchMember) for a speaker that is not
+/// [`StoreError::NoSuchMember`](store::StoreError::NoSuchMember) for a speaker that is not
 /// on the team; [`OpsError::NotPermitted`] for an action that is not granted.
-pub(crate) fn enter(
+pub fn enter(
     ctx: &Context,
     team: &TeamStore,
     action: Action,
@@ -278,7 +278,7 @@ fn warning(refusal: &OpsError, action: Action, whom: Option<&MemberName>) -> Opt
 /// # Errors
 /// As [`enter`], for the team that the caller is a member of; [`OpsError::NotTheSpeaker`] for a
 /// token without such a team.
-pub(crate) fn enter_without_team(ctx: &Context, action: Action) -> Result<(), OpsError> {
+pub fn enter_without_team(ctx: &Context, action: Action) -> Result<(), OpsError> {
     let Some(team) = speaker::own_team(ctx) else {
         return if speaker::has_token(ctx) {
             Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner: None })
@@ -297,13 +297,13 @@ pub(crate) fn enter_without_team(ctx: &Context, action: Action) -> Result<(), Op
 
 /// Returns true if the caller may look at the team. Unlike [`enter`] it journals nothing: it is for
 /// lists, which leave out other teams, and not for an attempt to act in one.
-pub(crate) fn may_look(ctx: &Context, team: &TeamStore) -> bool {
+pub fn may_look(ctx: &Context, team: &TeamStore) -> bool {
     let rights = speaker::rights(ctx, team);
     matches!(rights, Ok(CallerRights::Person | CallerRights::Member(_)))
 }
 
 /// Returns the teams under the config root that the caller may look at.
-pub(crate) fn visible_teams(ctx: &Context) -> Result<Vec<TeamName>, OpsError> {
+pub fn visible_teams(ctx: &Context) -> Result<Vec<TeamName>, OpsError> {
     let mut names = ctx.store.teams()?;
     if speaker::has_token(ctx) {
         names.retain(|name| ctx.store.team(name).is_ok_and(|team| may_look(ctx, &team)));

@@ -4,22 +4,22 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::model::id::MemberName;
-use crate::store::Store;
-pub(crate) use crate::store::now;
+use model::id::MemberName;
+use store::Store;
+pub use store::now;
 
 /// The calling process.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) cwd: PathBuf,
+pub struct Caller {
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: PathBuf,
     /// Path of the phalanx executable, from which launchers and workers are started.
-    pub(crate) exe: PathBuf,
+    pub exe: PathBuf,
 }
 
 impl Caller {
     /// Returns a variable of the caller's environment; an empty one counts as unset.
-    pub(crate) fn var(&self, name: &str) -> Option<&OsStr> {
+    pub fn var(&self, name: &str) -> Option<&OsStr> {
         let found = self.env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
         found.filter(|v| !v.is_empty())
     }
@@ -27,13 +27,13 @@ impl Caller {
 
 /// The store that a verb works on, the member that it acts for, and the caller.
 #[derive(Debug, Clone)]
-pub(crate) struct Context {
-    pub(crate) store: Store,
-    pub(crate) speaker: MemberName,
-    pub(crate) caller: Caller,
+pub struct Context {
+    pub store: Store,
+    pub speaker: MemberName,
+    pub caller: Caller,
 }
 
 /// Resolves a directory against `here`, without `.` components.
-pub(in crate::ops) fn resolve_dir(here: &Path, cwd: &str) -> String {
+pub(crate) fn resolve_dir(here: &Path, cwd: &str) -> String {
     here.join(cwd).components().collect::<PathBuf>().to_string_lossy().into_owned()
 }

@@ -7,27 +7,27 @@ mod sources;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use kind::Kind;
+pub use kind::Kind;
 pub(crate) use remote::RemoteFailure;
-pub(crate) use sources::NO_TEAM;
+pub use sources::NO_TEAM;
 pub(super) use sources::adopt_hint;
 use sources::{host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
-use crate::backend::BackendError;
-use crate::config::ConfigError;
-use crate::model::access::AccessDenied;
-use crate::model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
-use crate::model::name::nearest;
-use crate::model::placement::{BackendKind, Verdict};
-use crate::model::settings::BackendChoice;
-use crate::remote::HostError;
-use crate::store::StoreError;
-use crate::sys::fs::FsError;
-use crate::worktree::WorktreeError;
+use ::remote::HostError;
+use ::worktree::WorktreeError;
+use backend::BackendError;
+use config::ConfigError;
+use model::access::AccessDenied;
+use model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
+use model::name::nearest;
+use model::placement::{BackendKind, Verdict};
+use model::settings::BackendChoice;
+use store::StoreError;
+use sys::fs::FsError;
 
 /// An error of a verb.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpsError {
+pub enum OpsError {
     #[error(transparent)]
     Store(StoreError),
     #[error(transparent)]
@@ -189,7 +189,7 @@ fn decided(state: &str, by: &str, at: &str) -> String {
         "timed_out" | "answered_too_late" => {
             format!("it timed out at {at}, and its member was notified")
         }
-        "asker_gone" if by == crate::model::question::BY_PANE => {
+        "asker_gone" if by == model::question::BY_PANE => {
             format!("its dialog closed at {at}: it was answered in the pane, or withdrawn")
         }
         "asker_gone" => "the run that sent it has ended".to_owned(),
@@ -214,16 +214,12 @@ impl From<StoreError> for OpsError {
 
 impl OpsError {
     /// A failure of this class, with the next step for the user.
-    pub(crate) fn described(
-        kind: Kind,
-        problem: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> OpsError {
+    pub fn described(kind: Kind, problem: impl Into<String>, hint: impl Into<String>) -> OpsError {
         OpsError::Described { kind, problem: problem.into(), hint: Some(hint.into()) }
     }
 
     /// A refusal, with the next step for the user.
-    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> OpsError {
+    pub fn refused(problem: impl Into<String>, hint: impl Into<String>) -> OpsError {
         OpsError::described(Kind::Refused, problem, hint)
     }
 
@@ -236,11 +232,11 @@ impl OpsError {
     }
 
     /// Returns true for a claim that was refused because the board had changed.
-    pub(crate) fn is_refused_claim(&self) -> bool {
+    pub fn is_refused_claim(&self) -> bool {
         matches!(self, OpsError::Store(StoreError::Refused(_)))
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Kind {
         match self {
             OpsError::Described { kind, .. } => *kind,
             OpsError::Store(e) => store_kind(e),
@@ -291,7 +287,7 @@ impl OpsError {
     }
 
     /// Returns the next step for the user, if there is one.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             OpsError::Store(e) => store_hint(e),
             OpsError::BackendUnavailable { backend: BackendChoice::Tmux, .. } => Some(

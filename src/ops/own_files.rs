@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::name::check_name;
-use crate::ops::OpsError;
-use crate::sys::fs;
+use crate::OpsError;
+use model::name::check_name;
+use sys::fs;
 
 /// Size limit of a file, in bytes.
 const LARGEST: u64 = 256 * 1024;
@@ -14,14 +14,14 @@ const ENDING: &str = ".toml";
 ///
 /// # Errors
 /// The directory cannot be read.
-pub(in crate::ops) fn names(dir: &Path) -> Result<Vec<String>, OpsError> {
+pub(crate) fn names(dir: &Path) -> Result<Vec<String>, OpsError> {
     let files = fs::list(dir)?;
     let name = |file: &String| file.strip_suffix(ENDING).map(str::to_owned);
     Ok(files.iter().filter_map(name).filter(|name| check_name(name).is_ok()).collect())
 }
 
 /// Returns the file of this name.
-pub(in crate::ops) fn path(dir: &Path, name: &str) -> PathBuf {
+pub(crate) fn path(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}{ENDING}"))
 }
 
@@ -29,7 +29,7 @@ pub(in crate::ops) fn path(dir: &Path, name: &str) -> PathBuf {
 ///
 /// # Errors
 /// [`OpsError::Usage`] if it is not there or not UTF-8, [`OpsError::File`] if it cannot be read.
-pub(in crate::ops) fn read(what: &str, page: &str, file: &Path) -> Result<String, OpsError> {
+pub(crate) fn read(what: &str, page: &str, file: &Path) -> Result<String, OpsError> {
     let unreadable = |problem: &str| OpsError::Usage {
         problem: format!("{what} {}: {problem}", file.display()),
         hint: Some(format!("the keys are described in docs/{page}")),

@@ -1,31 +1,31 @@
 //! Makes, lists and describes teams.
 
-pub(crate) mod broken;
-pub(in crate::ops) mod claude_settings;
-pub(in crate::ops) mod foreign_lead;
-pub(crate) mod foreign_members;
-pub(crate) mod hooks;
-pub(crate) mod lease;
-pub(crate) mod project;
-pub(crate) mod transfer;
-pub(crate) mod worktree;
+pub mod broken;
+pub mod claude_settings;
+pub(crate) mod foreign_lead;
+pub mod foreign_members;
+pub mod hooks;
+pub mod lease;
+pub mod project;
+pub mod transfer;
+pub mod worktree;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{LEAD, TeamName};
-use crate::model::settings::Settings;
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::ops::authority::Action;
-use crate::ops::authority::{self, speaker};
-use crate::ops::members::lead::{self, LeadSeen, Life};
-use crate::ops::members::{depth, status};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::rand;
+use crate::authority::Action;
+use crate::authority::{self, speaker};
+use crate::members::lead::{self, LeadSeen, Life};
+use crate::members::{depth, status};
+use crate::{Context, OpsError, now};
+use model::event::{EventKind, Note};
+use model::id::{LEAD, TeamName};
+use model::settings::Settings;
+use model::team::Team;
+use model::time::Timestamp;
+use store::{StoreError, TeamStore};
+use sys::rand;
 
 /// Creates a team whose lead is the caller. With `unique`, a taken name gets the next free suffix
 /// (`-2`, `-3` …).
-pub(crate) fn create(
+pub fn create(
     ctx: &Context,
     name: &str,
     description: &str,
@@ -79,17 +79,17 @@ fn taken(ctx: &Context, name: TeamName) -> OpsError {
 
 /// A team as `team list` shows it.
 #[derive(Debug, Clone, serde::Serialize)]
-pub(crate) struct ListedTeam {
-    pub(crate) name: TeamName,
-    pub(crate) description: Option<String>,
-    pub(crate) members: Vec<String>,
+pub struct ListedTeam {
+    pub name: TeamName,
+    pub description: Option<String>,
+    pub members: Vec<String>,
     /// Process id of the phalanx that leads it.
-    pub(crate) lead_pid: Option<i32>,
+    pub lead_pid: Option<i32>,
 }
 
 /// Returns the teams under the config root that the caller may look at. A team whose file cannot be
 /// read is listed by its name.
-pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
+pub fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
     let mut found = Vec::new();
     for name in authority::visible_teams(ctx)? {
         let team = ctx.store.team(&name)?;
@@ -108,27 +108,27 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
 
 /// A team as the start page of `phalanx` shows it.
 #[derive(Debug, Clone, serde::Serialize)]
-pub(crate) struct TeamGlance {
-    pub(crate) name: TeamName,
+pub struct TeamGlance {
+    pub name: TeamName,
     /// Another program made it, and phalanx has not adopted it.
-    pub(crate) is_foreign: bool,
-    pub(crate) members: usize,
-    pub(crate) lead: Option<LeadSeen>,
+    pub is_foreign: bool,
+    pub members: usize,
+    pub lead: Option<LeadSeen>,
     /// The reason why the other fields are empty: files that cannot be read.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// The teams under the config root that were read, and the number of those that were not. Without
 /// those that the caller may not look at.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Overview {
-    pub(crate) teams: Vec<TeamGlance>,
-    pub(crate) more: usize,
+pub struct Overview {
+    pub teams: Vec<TeamGlance>,
+    pub more: usize,
 }
 
 /// Reads the first `most` teams, those of phalanx before those of other programs: each session of
 /// Claude Code leaves one. Never fails: a team that cannot be read carries its problem.
-pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
+pub fn overview(ctx: &Context, most: usize) -> Overview {
     let (ours, foreign) = by_maker(ctx, authority::visible_teams(ctx).unwrap_or_default());
     let all = ours.into_iter().map(|name| (name, false));
     let mut all: Vec<_> = all.chain(foreign.into_iter().map(|name| (name, true))).collect();
@@ -139,7 +139,7 @@ pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
 }
 
 /// Parts teams into those that phalanx has made or adopted, and those of other programs.
-pub(crate) fn by_maker(ctx: &Context, names: Vec<TeamName>) -> (Vec<TeamName>, Vec<TeamName>) {
+pub fn by_maker(ctx: &Context, names: Vec<TeamName>) -> (Vec<TeamName>, Vec<TeamName>) {
     names.into_iter().partition(|name| !lease::is_foreign(&ctx.store.open(name)))
 }
 
@@ -157,6 +157,6 @@ fn glance(ctx: &Context, name: TeamName, is_foreign: bool) -> TeamGlance {
     }
 }
 
-pub(crate) fn created_at(team: &TeamStore) -> Result<Timestamp, OpsError> {
+pub fn created_at(team: &TeamStore) -> Result<Timestamp, OpsError> {
     Ok(team.team()?.created_at)
 }

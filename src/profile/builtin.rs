@@ -1,7 +1,7 @@
 //! The built-in profiles.
 
 use super::definition::Profile;
-use crate::model::launch::{SHELL, WORKER};
+use model::launch::{SHELL, WORKER};
 
 /// Names and TOML texts of the built-in profiles.
 const BUILTIN: [(&str, &str); 10] = [
@@ -17,16 +17,16 @@ const BUILTIN: [(&str, &str); 10] = [
     (WORKER, include_str!("builtin/worker.toml")),
 ];
 
-pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
+pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
 /// Returns the TOML text of a built-in profile.
-pub(crate) fn builtin_text(name: &str) -> Option<&'static str> {
+pub fn builtin_text(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-pub(crate) fn builtin(name: &str) -> Option<Profile> {
+pub fn builtin(name: &str) -> Option<Profile> {
     let text = builtin_text(name)?;
     Some(Profile::parse(name, text).expect("a test parses every built-in profile"))
 }
@@ -34,7 +34,7 @@ pub(crate) fn builtin(name: &str) -> Option<Profile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Placeholder, Values};
+    use crate::{Placeholder, Values};
 
     #[test]
     fn configuration_of_opencode_is_json() {

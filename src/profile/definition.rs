@@ -10,66 +10,64 @@ use super::value::{
     OneWord, TypedKeys,
 };
 use super::words::{Group, Placeholder, Values};
-use crate::config::value::TableList;
-use crate::config::{ConfigError, Document, Faults, Place, parse};
-use crate::model::mode::Mode;
-use crate::model::transcript::TranscriptForm;
-use crate::model::value::{
-    As, Choice, KeyedTable, NonBlank, PlainText, VariablePattern, Variables,
-};
+use config::value::TableList;
+use config::{ConfigError, Document, Faults, Place, parse};
+use model::mode::Mode;
+use model::transcript::TranscriptForm;
+use model::value::{As, Choice, KeyedTable, NonBlank, PlainText, VariablePattern, Variables};
 
 /// A program that can run as a teammate. docs/profiles.md describes every key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Profile {
+pub struct Profile {
     /// The name of its file.
     #[serde(skip_deserializing)]
-    pub(crate) name: String,
+    pub name: String,
     /// One line of description.
     #[serde(with = "As::<NonBlank>")]
-    pub(crate) about: String,
+    pub about: String,
     /// Version of the program from whose screens the rules were recorded. `None`: the rules are
     /// from its documentation.
     #[serde(default, with = "As::<Option<NonBlank>>")]
-    pub(crate) seen: Option<String>,
+    pub seen: Option<String>,
     #[serde(default, with = "As::<Choice<Runs>>")]
-    pub(crate) runs: Runs,
+    pub runs: Runs,
     /// True if messages can be sent to the program: it reads its mailbox, or its wrapper does. Any
     /// other program is terminated without a shutdown request (MSG-16).
     #[serde(default = "yes")]
-    pub(crate) reads_mail: bool,
+    pub reads_mail: bool,
     /// How a wrapped program gets its messages.
     #[serde(default, with = "As::<Choice<MailDelivery>>")]
-    pub(crate) mail: MailDelivery,
+    pub mail: MailDelivery,
     #[serde(default, with = "As::<Vec<Choice<Hook>>>")]
-    pub(crate) hooks: Vec<Hook>,
+    pub hooks: Vec<Hook>,
     /// The form of the program's transcripts. `None`: its usage is not known.
     #[serde(default, rename(deserialize = "usage"), deserialize_with = "transcript")]
-    pub(crate) transcript: Option<TranscriptForm>,
+    pub transcript: Option<TranscriptForm>,
     #[serde(with = "As::<KeyedTable<Launch>>")]
-    pub(crate) launch: Launch,
+    pub launch: Launch,
     #[serde(default, with = "As::<KeyedTable<Ready>>")]
-    pub(crate) ready: Ready,
+    pub ready: Ready,
     #[serde(default, with = "As::<KeyedTable<Keys>>")]
-    pub(crate) keys: Keys,
+    pub keys: Keys,
     #[serde(default, with = "As::<KeyedTable<Paste>>")]
-    pub(crate) paste: Paste,
+    pub paste: Paste,
     /// Finds the input area. `None`: its content cannot be determined.
     #[serde(default, with = "As::<Option<KeyedTable<ComposerRule>>>")]
-    pub(crate) composer: Option<ComposerRule>,
+    pub composer: Option<ComposerRule>,
     /// Keys that answer a dialog, by the name of the rule that matches it. They are typed only
     /// after a decision, and only while the screen still shows the question that was decided
     /// (PM-01).
     #[serde(default, with = "As::<BTreeMap<String, KeyedTable<DialogKeys>>>")]
-    pub(crate) answers: BTreeMap<String, DialogKeys>,
+    pub answers: BTreeMap<String, DialogKeys>,
     #[serde(default, with = "As::<Choice<ShutdownPolicy>>")]
-    pub(crate) shutdown: ShutdownPolicy,
+    pub shutdown: ShutdownPolicy,
     /// Signs that the program has credentials. `None`: they are not known.
     #[serde(default, with = "As::<Option<KeyedTable<LoginSigns>>>")]
-    pub(crate) login: Option<LoginSigns>,
+    pub login: Option<LoginSigns>,
     /// In file order; the first match decides.
     #[serde(default, rename(deserialize = "rule"), with = "As::<TableList<ScreenRule>>")]
-    pub(crate) rules: Vec<ScreenRule>,
+    pub rules: Vec<ScreenRule>,
 }
 
 fn yes() -> bool {
@@ -92,14 +90,14 @@ where
 /// Places where the credentials of a program are. One of them is enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct LoginSigns {
+pub struct LoginSigns {
     /// Variables that hold a key or a token.
     #[serde(with = "As::<Vec<ListedVariable>>")]
-    pub(crate) env: Vec<String>,
+    pub env: Vec<String>,
     /// Files that the program writes when a person logs in. Each begins with `~/`, the home
     /// directory, or with `$NAME/`, the directory in a variable.
     #[serde(with = "As::<Vec<CredentialFile>>")]
-    pub(crate) files: Vec<String>,
+    pub files: Vec<String>,
 }
 
 /// The process that runs in the pane.
@@ -108,7 +106,7 @@ pub(crate) struct LoginSigns {
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Runs {
+pub enum Runs {
     /// The program itself, on the terminal of the pane.
     Native,
     /// The wrapper, which runs the program on a pty of its own, reads its screen and types into it.
@@ -118,7 +116,7 @@ pub(crate) enum Runs {
 
 impl Runs {
     /// Returns the spelling in a profile.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -126,7 +124,7 @@ impl Runs {
 /// An event that a program can report by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Hook {
+pub enum Hook {
     TurnEnd,
     /// The program asks for permission to use a tool.
     Permission,
@@ -135,44 +133,44 @@ pub(crate) enum Hook {
 /// Command lines and environment of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Launch {
+pub struct Launch {
     /// Template of the command line.
     #[serde(with = "As::<CommandTemplate>")]
-    pub(crate) argv: Vec<Group>,
+    pub argv: Vec<Group>,
     #[serde(default, with = "As::<Choice<Prompt>>")]
-    pub(crate) prompt: Prompt,
+    pub prompt: Prompt,
     /// `None` only in the file. [`Profile::parse`] sets the default, which depends on `runs`.
     #[serde(default, with = "As::<Option<Choice<Brief>>>")]
     brief: Option<Brief>,
     /// Words for `{mode}`, by permission mode. A mode that is not listed is refused (PM-06).
     #[serde(default, with = "As::<BTreeMap<ModeName, Vec<PlainText>>>")]
-    pub(crate) modes: BTreeMap<Mode, Vec<String>>,
+    pub modes: BTreeMap<Mode, Vec<String>>,
     /// Words for `{plan}`.
     #[serde(default, with = "As::<Vec<PlainText>>")]
-    pub(crate) plan: Vec<String>,
+    pub plan: Vec<String>,
     /// Complete command line that continues the session `{resume}`. Empty: the program cannot
     /// resume.
     #[serde(default, with = "As::<CommandTemplate>")]
-    pub(crate) resume: Vec<Group>,
+    pub resume: Vec<Group>,
     /// Complete command line that answers one question without a terminal. Empty: the program has
     /// no such form.
     #[serde(default, with = "As::<CommandTemplate>")]
-    pub(crate) once: Vec<Group>,
+    pub once: Vec<Group>,
     /// Tools that stay available when the allowed tools are listed, because the program needs them
     /// to work in a team.
     #[serde(default, with = "As::<Vec<PlainText>>")]
-    pub(crate) keep_tools: Vec<String>,
+    pub keep_tools: Vec<String>,
     /// Variables to set. A variable whose value is absent is removed, even if it would be
     /// inherited.
     #[serde(default, with = "As::<Variables<OneWord>>")]
-    pub(crate) env: BTreeMap<String, Group>,
+    pub env: BTreeMap<String, Group>,
     /// Variables of the caller that are passed on: names, or prefixes followed by `*`. Empty: all.
     #[serde(default, with = "As::<Vec<VariablePattern>>")]
-    pub(crate) allow: Vec<String>,
+    pub allow: Vec<String>,
 }
 
 impl Launch {
-    pub(crate) fn brief(&self) -> Brief {
+    pub fn brief(&self) -> Brief {
         self.brief.unwrap_or(Brief::None)
     }
 }
@@ -183,7 +181,7 @@ impl Launch {
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Prompt {
+pub enum Prompt {
     /// The program reads it from its mailbox.
     Mailbox,
     /// On the command line, as `{prompt}`.
@@ -195,7 +193,7 @@ pub(crate) enum Prompt {
 
 impl Prompt {
     /// Returns the spelling in a profile.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -204,7 +202,7 @@ impl Prompt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum Brief {
+pub enum Brief {
     /// On the command line, as `{brief}`.
     Argv,
     /// Before the first prompt in the same message, or as a message of its own if there is no
@@ -216,7 +214,7 @@ pub(crate) enum Brief {
 
 impl Brief {
     /// Returns the spelling in a profile; `None` for [`Brief::None`].
-    pub(crate) fn way(self) -> Option<&'static str> {
+    pub fn way(self) -> Option<&'static str> {
         (self != Brief::None).then(|| self.into())
     }
 }
@@ -224,7 +222,7 @@ impl Brief {
 /// The condition under which a started program counts as ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", from = "ReadyTable")]
-pub(crate) enum Ready {
+pub enum Ready {
     /// The program has found its mailbox and set `ready_at` in its record (ID-03).
     Hello,
     /// The program still runs `ms` milliseconds after its start (SP-09).
@@ -278,16 +276,16 @@ impl From<ReadyTable> for Ready {
 /// Keys that control the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Keys {
+pub struct Keys {
     /// Submits the typed text.
     #[serde(with = "As::<TypedKeys>")]
-    pub(crate) submit: String,
+    pub submit: String,
     /// Interrupts the current turn.
     #[serde(with = "As::<Option<TypedKeys>>")]
-    pub(crate) interrupt: Option<String>,
+    pub interrupt: Option<String>,
     /// Ends the program; each entry is typed separately.
     #[serde(with = "As::<Vec<PlainText>>")]
-    pub(crate) quit: Vec<String>,
+    pub quit: Vec<String>,
 }
 
 impl Default for Keys {
@@ -299,7 +297,7 @@ impl Default for Keys {
 /// The way in which a wrapped program gets its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum MailDelivery {
+pub enum MailDelivery {
     /// The wrapper types them.
     #[default]
     Typed,
@@ -310,7 +308,7 @@ pub(crate) enum MailDelivery {
 
 impl MailDelivery {
     /// Returns the value of `PHALANX_MAIL`, which tells the server of the tools.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             MailDelivery::Typed => "typed",
             MailDelivery::Tools => "tools",
@@ -321,7 +319,7 @@ impl MailDelivery {
 /// The party that answers a shutdown request to a wrapped program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ShutdownPolicy {
+pub enum ShutdownPolicy {
     /// The wrapper, by the state of the screen: it approves if the program is idle, and rejects if
     /// it is working.
     #[default]
@@ -333,32 +331,32 @@ pub(crate) enum ShutdownPolicy {
 /// Keys that answer a dialog.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DialogKeys {
+pub struct DialogKeys {
     /// Allows this one request.
     #[serde(with = "As::<TypedKeys>")]
-    pub(crate) allow: String,
+    pub allow: String,
     /// Denies the request.
     #[serde(with = "As::<TypedKeys>")]
-    pub(crate) deny: String,
+    pub deny: String,
 }
 
 /// The way in which text is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Paste {
+pub struct Paste {
     /// Use bracketed paste while the program requests it.
-    pub(crate) bracketed: bool,
+    pub bracketed: bool,
     /// Delay in milliseconds between keys that are not pasted, so that the program does not
     /// interpret them as a paste.
     #[serde(with = "As::<AtMost<u64, LONGEST_MS>>")]
-    pub(crate) gap_ms: u64,
+    pub gap_ms: u64,
     /// Delay in milliseconds before the submit key, so that the program has processed the text.
     #[serde(with = "As::<AtMost<u64, LONGEST_MS>>")]
-    pub(crate) settle_ms: u64,
+    pub settle_ms: u64,
     /// Maximum length of a typed text in bytes. A longer text goes into a file, and a pointer to
     /// the file is typed.
     #[serde(with = "As::<AtMost<usize, LARGEST_PASTE>>")]
-    pub(crate) most_bytes: usize,
+    pub most_bytes: usize,
 }
 
 impl Default for Paste {
@@ -370,27 +368,27 @@ impl Default for Paste {
 /// Patterns that find the composer, the input area of the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ComposerRule {
+pub struct ComposerRule {
     /// Its first row; the group `text` is the typed text. The last matching row counts.
     #[serde(with = "As::<LinePattern>")]
-    pub(crate) line: Pattern,
+    pub line: Pattern,
     /// Must match the row above.
     #[serde(default, with = "As::<Option<OnePattern>>")]
-    pub(crate) above: Option<Pattern>,
+    pub above: Option<Pattern>,
     /// The first row below that no longer belongs to it. `None`: the composer is one line.
     #[serde(default, with = "As::<Option<OnePattern>>")]
-    pub(crate) until: Option<Pattern>,
+    pub until: Option<Pattern>,
     /// Text that the program draws in an empty composer. It is ignored only while the cursor is
     /// before it, because a person can type the same text (MSG-11).
     #[serde(default, with = "As::<Option<OnePattern>>")]
-    pub(crate) placeholder: Option<Pattern>,
+    pub placeholder: Option<Pattern>,
     /// Faint text after the cursor is a suggestion that the program draws, not typed text.
     #[serde(default)]
     pub(crate) ghost: bool,
     /// The composer is the last thing on the screen; a match with other rows below it is earlier
     /// input.
     #[serde(default)]
-    pub(crate) last: bool,
+    pub last: bool,
 }
 
 impl Profile {
@@ -399,7 +397,7 @@ impl Profile {
     /// # Errors
     /// A fault with its position: the first invalid key or value, or else the first contradiction
     /// between keys.
-    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
+    pub fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
         let mut profile: Profile = parse(Document { title: "the profile", denied: &[] }, text)?;
         name.clone_into(&mut profile.name);
         // By default only wrapped programs are briefed: a native program that reads its mailbox
@@ -461,29 +459,29 @@ impl Profile {
     }
 
     /// Returns true if the caller has to give the command line.
-    pub(crate) fn needs_command(&self) -> bool {
+    pub fn needs_command(&self) -> bool {
         self.takes(Placeholder::Command)
     }
 
     /// Returns the program that the command line names; `None` if a placeholder names it.
-    pub(crate) fn program(&self) -> Option<String> {
+    pub fn program(&self) -> Option<String> {
         self.launch.argv.first()?.fill(&Values::new())?.into_iter().next()
     }
 
     /// Returns true if the command line contains this placeholder.
-    pub(crate) fn takes(&self, wanted: Placeholder) -> bool {
+    pub fn takes(&self, wanted: Placeholder) -> bool {
         self.launch.argv.iter().any(|group| group.names().any(|name| name == wanted))
     }
 
     /// Returns true if the program takes part in the team by itself: it is not wrapped, reads its
     /// mailbox, and its command line does not run phalanx.
-    pub(crate) fn is_native_member(&self) -> bool {
+    pub fn is_native_member(&self) -> bool {
         self.runs == Runs::Native && self.reads_mail && !self.takes(Placeholder::Phalanx)
     }
 
     /// Returns the model that `command` selects with the flag of this profile, as `--model M` or
     /// `--model=M`.
-    pub(crate) fn model_in(&self, command: &[String]) -> Option<String> {
+    pub fn model_in(&self, command: &[String]) -> Option<String> {
         const VALUE: &str = "\0";
         let values = Values::from([(Placeholder::Model, vec![VALUE.to_owned()])]);
         let groups = self
@@ -505,7 +503,7 @@ impl Profile {
     /// Returns the profile for a one-shot run: the one-shot command line with the prompt, without
     /// wrapper and mail. A command line given by the caller is its own one-shot form. `None` if the
     /// program has no such form.
-    pub(crate) fn once(self) -> Option<Profile> {
+    pub fn once(self) -> Option<Profile> {
         let argv = if !self.launch.once.is_empty() {
             self.launch.once.clone()
         } else if self.needs_command() {
@@ -519,12 +517,12 @@ impl Profile {
 
     /// Returns the times in milliseconds without output at which the result of the rules can
     /// change.
-    pub(crate) fn quiet_times(&self) -> impl Iterator<Item = u64> {
+    pub fn quiet_times(&self) -> impl Iterator<Item = u64> {
         self.rules.iter().filter_map(|rule| rule.quiet_ms)
     }
 
     /// Returns the words for a mode, or `None` if the program has no such mode.
-    pub(crate) fn mode_words(&self, mode: Mode) -> Option<&[String]> {
+    pub fn mode_words(&self, mode: Mode) -> Option<&[String]> {
         self.launch.modes.get(&mode).map(Vec::as_slice)
     }
 }

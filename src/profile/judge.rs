@@ -7,31 +7,31 @@ use unicode_width::UnicodeWidthChar;
 use super::definition::{ComposerRule, Profile};
 use super::rule::{Pattern, ScreenRule, ScreenState};
 use super::snapshot::Screenshot;
-use crate::model::record;
+use model::record;
 
 /// Maximum length of the evidence in characters.
 const EVIDENCE: usize = 200;
 
 /// State of a program as derived from its screen, with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ScreenFinding {
-    pub(crate) state: ScreenState,
+pub struct ScreenFinding {
+    pub state: ScreenState,
     /// Name of the rule that matched; empty if none did.
-    pub(crate) rule: String,
+    pub rule: String,
     /// Text that the rule matched, or the question of a dialog, on one line.
-    pub(crate) evidence: String,
-    pub(crate) composer: Composer,
+    pub evidence: String,
+    pub composer: Composer,
     /// The end of a usage limit as the screen shows it, the group `until`, on one line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) until: Option<String>,
+    pub until: Option<String>,
     /// The question, if the screen shows a dialog.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) asked: Option<DialogQuestion>,
+    pub asked: Option<DialogQuestion>,
 }
 
 impl ScreenFinding {
     /// Returns the reason for which the program waits for a person; `None` if it does not.
-    pub(crate) fn blocked_reason(&self) -> Option<String> {
+    pub fn blocked_reason(&self) -> Option<String> {
         match &self.state {
             ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin => {
                 let what = self.state.to_string();
@@ -53,18 +53,18 @@ impl ScreenFinding {
 
 /// The question of a dialog, as far as its rule captures it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct DialogQuestion {
+pub struct DialogQuestion {
     /// Text of the group `tool`.
-    pub(crate) tool: Option<String>,
+    pub tool: Option<String>,
     /// Text of the group `text`, on one line and without frames; without such a group, the
     /// evidence.
-    pub(crate) text: String,
+    pub text: String,
 }
 
 /// Content of the composer, the input area of the program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Composer {
+pub enum Composer {
     Empty,
     /// Contains typed text, which must not be merged with a message (MSG-11). Rows are separated by
     /// line breaks.
@@ -74,7 +74,7 @@ pub(crate) enum Composer {
 }
 
 /// Judges a screen. The first rule that matches decides.
-pub(crate) fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
+pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
         let evidence = "no rule matches".to_owned();
@@ -141,7 +141,7 @@ fn short(evidence: &str) -> String {
 
 /// Returns the last rows above the composer that contain more than frames, at most `most`. Without
 /// a composer, these are the last rows of the screen.
-pub(crate) fn last_words(profile: &Profile, look: &Screenshot, most: usize) -> Vec<String> {
+pub fn last_words(profile: &Profile, look: &Screenshot, most: usize) -> Vec<String> {
     let composer = profile.composer.as_ref().and_then(|how| first_row(how, look));
     let above = &look.rows[..composer.unwrap_or(look.rows.len())];
     let mut rows: Vec<String> = above

@@ -8,17 +8,17 @@ use super::snapshot::Screenshot;
 
 /// A rule that does not fit a screen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct NearMiss {
-    pub(crate) rule: String,
+pub struct NearMiss {
+    pub rule: String,
     /// Number of its conditions that hold.
-    pub(crate) met: usize,
+    pub met: usize,
     /// Its conditions that do not hold, each as a clause: `in the last 8 rows there is no 'yes'`.
-    pub(crate) missing: Vec<String>,
+    pub missing: Vec<String>,
 }
 
 impl NearMiss {
     /// Describes it for people: `b: on the screen there is no "x" (1 of 2 conditions hold)`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let all = self.met + self.missing.len();
         format!(
             "{}: {} ({} of {all} conditions hold)",
@@ -31,7 +31,7 @@ impl NearMiss {
 
 /// Returns the rule with the largest part of its conditions met, the first of several; `None` if no
 /// condition of any rule is met.
-pub(crate) fn nearest(profile: &Profile, look: &Screenshot) -> Option<NearMiss> {
+pub fn nearest(profile: &Profile, look: &Screenshot) -> Option<NearMiss> {
     let misses = profile.rules.iter().map(|rule| miss(rule, look)).filter(|miss| miss.met > 0);
     // The first of equals: `max_by` returns the last.
     misses.reduce(|best, other| {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::snapshot::{ReportedProgress, Screenshot};
 use super::value::{AtMost, LONGEST_MS};
-use crate::model::value::{As, Choice, FIELD, Name, parse_non_blank, parse_text, text_types};
+use model::value::{As, Choice, FIELD, Name, parse_non_blank, parse_text, text_types};
 
 /// Maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
@@ -17,7 +17,7 @@ const LARGEST: usize = 1 << 20;
 /// A regular expression. Matching takes time linear in the text; the pattern's length and memory
 /// are bounded, because users write profiles.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern(Regex);
+pub struct Pattern(Regex);
 
 impl Pattern {
     /// Compiles a pattern; `^` and `$` match the ends of a row.
@@ -25,7 +25,7 @@ impl Pattern {
     /// # Errors
     /// A one-line description, as the end of a sentence, if the pattern is too long, is invalid, or
     /// needs too much memory.
-    pub(crate) fn new(text: &str) -> Result<Pattern, String> {
+    pub fn new(text: &str) -> Result<Pattern, String> {
         if text.len() > LONGEST {
             return Err(format!("is longer than {LONGEST} bytes"));
         }
@@ -83,7 +83,7 @@ impl Serialize for Pattern {
 
 /// State of a program, as shown on its screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ScreenState {
+pub enum ScreenState {
     /// Accepts input, and has had none yet.
     Ready,
     /// Accepts input; its last turn has ended.
@@ -110,7 +110,7 @@ pub(crate) enum ScreenState {
 impl ScreenState {
     /// Parses `ready`, `idle`, `working`, `limited`, `failed`, `failed:login`, `needs_login`,
     /// `blocked:REASON` or `dialog:NAME`.
-    pub(crate) fn parse(word: &str) -> Option<ScreenState> {
+    pub fn parse(word: &str) -> Option<ScreenState> {
         Some(match (word, word.split_once(':')) {
             ("ready", _) => ScreenState::Ready,
             ("idle", _) => ScreenState::Idle,
@@ -128,7 +128,7 @@ impl ScreenState {
     }
 
     /// Returns true if text may be typed, which requires a composer.
-    pub(crate) fn takes_input(&self) -> bool {
+    pub fn takes_input(&self) -> bool {
         match self {
             ScreenState::Ready
             | ScreenState::Idle
@@ -227,21 +227,21 @@ impl Area {
 
 text_types! {
     /// A pattern that is not blank.
-    OnePattern(Pattern) = |text| compile(&parse_non_blank(text)?);
-    ListedPattern(Pattern) = |text| compile(&parse_text(text)?);
+    pub(crate) OnePattern(Pattern) = |text| compile(&parse_non_blank(text)?);
+    pub(crate) ListedPattern(Pattern) = |text| compile(&parse_text(text)?);
     /// The pattern of the composer's first row.
-    LinePattern(Pattern) = |text| {
+    pub(crate) LinePattern(Pattern) = |text| {
         let pattern = compile(&parse_non_blank(text)?)?;
         let named = pattern.has_text().then_some(pattern);
         named.ok_or_else(|| format!("{FIELD} needs a group `(?<text>…)`"))
     };
-    StateText(ScreenState) = |text| {
+    pub(crate) StateText(ScreenState) = |text| {
         let known = "ready, idle, working, limited, failed, failed:login, needs_login, \
                      blocked:REASON, dialog:NAME";
         ScreenState::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
     };
-    AreaText(Area) = |text| {
+    pub(crate) AreaText(Area) = |text| {
         let known = "whole, last N, cursor row, title";
         Area::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
@@ -255,11 +255,11 @@ fn compile(text: &str) -> Result<Pattern, String> {
 /// Conditions, all of which must hold, and the state of the program if they do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ScreenRule {
+pub struct ScreenRule {
     #[serde(with = "As::<Name>")]
-    pub(crate) name: String,
+    pub name: String,
     #[serde(with = "As::<StateText>")]
-    pub(crate) state: ScreenState,
+    pub state: ScreenState,
     #[serde(default, with = "As::<AreaText>")]
     pub(super) area: Area,
     /// Patterns that must all match in the area.

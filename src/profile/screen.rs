@@ -10,7 +10,7 @@ use super::snapshot::{ReportedProgress, Screenshot};
 const TITLE: usize = 256;
 
 /// A terminal that is never displayed, only read.
-pub(crate) struct Screen(Parser<Beside>);
+pub struct Screen(Parser<Beside>);
 
 /// Output that is not drawn: title, progress and terminal queries.
 #[derive(Default)]
@@ -24,22 +24,22 @@ struct Beside {
 impl Screen {
     /// Creates an empty screen with at least two rows and columns. With one row, vt100 0.16.2
     /// panics on a line that is too long for it.
-    pub(crate) fn new(rows: u16, cols: u16) -> Screen {
+    pub fn new(rows: u16, cols: u16) -> Screen {
         Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
     }
 
     /// Processes output of the program.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+    pub fn feed(&mut self, bytes: &[u8]) {
         self.0.process(bytes);
     }
 
     /// Sets the size of the terminal.
-    pub(crate) fn resize(&mut self, rows: u16, cols: u16) {
+    pub fn resize(&mut self, rows: u16, cols: u16) {
         self.0.screen_mut().set_size(rows.max(2), cols.max(2));
     }
 
     /// Returns a snapshot of the screen. `quiet_ms` is the time since the last output.
-    pub(crate) fn look(&self, quiet_ms: u64) -> Screenshot {
+    pub fn look(&self, quiet_ms: u64) -> Screenshot {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let (rows, cols) = screen.size();
         let drawn = drawn_cursor(screen);
@@ -59,13 +59,13 @@ impl Screen {
     }
 
     /// Returns the terminal itself, for drawing.
-    pub(crate) fn terminal(&self) -> &vt100::Screen {
+    pub fn terminal(&self) -> &vt100::Screen {
         self.0.screen()
     }
 
     /// Returns output that draws this screen on an empty terminal of the same size, with title,
     /// progress and modes.
-    pub(crate) fn recording(&self) -> Vec<u8> {
+    pub fn recording(&self) -> Vec<u8> {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let mut output = Vec::new();
         if screen.alternate_screen() {
@@ -86,7 +86,7 @@ impl Screen {
     }
 
     /// Returns true if the output contains a terminal query, to which the program expects a reply.
-    pub(crate) fn asks(bytes: &[u8]) -> bool {
+    pub fn asks(bytes: &[u8]) -> bool {
         memchr_iter(0x1b, bytes).any(|escape| {
             let after = bytes[escape + 1..].iter();
             let mut rest =
@@ -98,7 +98,7 @@ impl Screen {
     /// Returns the replies to all queries since the last call: cursor position, device attributes,
     /// device status. Programs wait for these before they draw anything. If the output also goes to
     /// a real terminal, that terminal replies, and these replies must not be sent.
-    pub(crate) fn take_answers(&mut self) -> Vec<u8> {
+    pub fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0.callbacks_mut().answers)
     }
 }

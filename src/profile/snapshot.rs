@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// Snapshot of a screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Screenshot {
+pub struct Screenshot {
     /// Plain text of each row, without trailing blanks.
-    pub(crate) rows: Vec<String>,
+    pub rows: Vec<String>,
     /// For each row, true if the terminal wrapped the row above into it, so that both are one line
     /// of the program. A missing entry counts as false.
-    pub(crate) goes_on: Vec<bool>,
+    pub goes_on: Vec<bool>,
     /// Row and column, counted from 0.
-    pub(crate) cursor: (u16, u16),
+    pub cursor: (u16, u16),
     /// True if the terminal shows its cursor, or the program draws one of its own. Some programs
     /// draw no cursor without the focus.
     pub(crate) cursor_shown: bool,
@@ -19,19 +19,19 @@ pub(crate) struct Screenshot {
     /// entry counts as `None`: the row does not end in faint text.
     pub(crate) faint_from: Vec<Option<u16>>,
     /// Title of the window.
-    pub(crate) title: String,
-    pub(crate) progress: ReportedProgress,
+    pub title: String,
+    pub progress: ReportedProgress,
     /// True if the program uses the alternate screen.
-    pub(crate) alternate: bool,
+    pub alternate: bool,
     /// True if the program requests bracketed paste.
-    pub(crate) bracketed_paste: bool,
+    pub bracketed_paste: bool,
     /// Time since the last output, in milliseconds.
-    pub(crate) quiet_ms: u64,
+    pub quiet_ms: u64,
 }
 
 impl Screenshot {
     /// Creates a snapshot from text only; everything else has its default.
-    pub(crate) fn of_text(text: &str) -> Screenshot {
+    pub fn of_text(text: &str) -> Screenshot {
         let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
         Screenshot {
             goes_on: Vec::new(),
@@ -61,7 +61,7 @@ impl Screenshot {
 /// Progress that a program reports (OSC 9;4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum ReportedProgress {
+pub enum ReportedProgress {
     None,
     Busy,
     Error,

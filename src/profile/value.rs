@@ -7,9 +7,9 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::words::{Group, TemplateWord};
-use crate::model::mode::Mode;
-use crate::model::name::check_variable;
-use crate::model::value::{CheckedValue, FIELD, checked, parse_text, text_types};
+use model::mode::Mode;
+use model::name::check_variable;
+use model::value::{CheckedValue, FIELD, checked, parse_text, text_types};
 
 /// Maximum of every time in a profile, in milliseconds.
 pub(super) const LONGEST_MS: u64 = 60_000;
@@ -43,19 +43,19 @@ impl<T, const MOST: u64> CheckedValue for AtMost<T, MOST> {
 
 text_types! {
     /// Keys to type: any non-empty text.
-    TypedKeys(String) = |keys| {
+    pub(crate) TypedKeys(String) = |keys| {
         if keys.is_empty() { Err(format!("{FIELD} is empty")) } else { Ok(keys.to_owned()) }
     };
-    ListedVariable(String) = |text| checked(parse_text(text), check_variable);
-    CredentialFile(String) = |text| checked(parse_text(text), check_credential_file);
+    pub(crate) ListedVariable(String) = |text| checked(parse_text(text), check_variable);
+    pub(crate) CredentialFile(String) = |text| checked(parse_text(text), check_credential_file);
     /// A permission mode, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    ModeName(Mode) = |text| {
+    pub(crate) ModeName(Mode) = |text| {
         let known = MODES.contains(&text).then(|| Mode::parse(text)).flatten();
         known.ok_or_else(|| ValueError::unknown_field(text, MODES).to_string())
     };
     /// The value of a variable, a template of one word.
-    OneWord(Group) = |text| Ok(Group(vec![TemplateWord::parse(text)?]));
+    pub(crate) OneWord(Group) = |text| Ok(Group(vec![TemplateWord::parse(text)?]));
 }
 
 /// Checks the path of a file below the home directory or below the directory in a variable.
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for CommandTemplateVisitor {
 
 #[cfg(test)]
 mod tests {
-    use crate::profile::Profile;
+    use crate::Profile;
 
     #[test]
     fn login_names_variables_and_files_of_the_user() {

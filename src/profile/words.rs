@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use strum::VariantNames;
 
-use crate::model::value::{ParsedText, parse_text};
+use model::value::{ParsedText, parse_text};
 
 /// A placeholder of a template, spelled in snake case between braces.
 #[derive(
@@ -23,7 +23,7 @@ use crate::model::value::{ParsedText, parse_text};
     strum::VariantNames,
 )]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Placeholder {
+pub enum Placeholder {
     Model,
     Mode,
     Plan,
@@ -66,7 +66,7 @@ impl Placeholder {
 }
 
 /// Values of the placeholders for one launch.
-pub(crate) type Values = BTreeMap<Placeholder, Vec<String>>;
+pub type Values = BTreeMap<Placeholder, Vec<String>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -103,11 +103,11 @@ impl Serialize for TemplateWord {
 
 /// Words that are included or omitted together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Group(pub(super) Vec<TemplateWord>);
+pub struct Group(pub(super) Vec<TemplateWord>);
 
 impl Group {
     /// Returns the placeholders of the group.
-    pub(crate) fn names(&self) -> impl Iterator<Item = Placeholder> {
+    pub fn names(&self) -> impl Iterator<Item = Placeholder> {
         self.0.iter().flat_map(|word| &word.0).filter_map(|piece| match piece {
             Piece::Text(_) => None,
             Piece::Place(name) => Some(*name),
@@ -115,7 +115,7 @@ impl Group {
     }
 
     /// Returns the words with their values, or `None` if a value is absent.
-    pub(crate) fn fill(&self, values: &Values) -> Option<Vec<String>> {
+    pub fn fill(&self, values: &Values) -> Option<Vec<String>> {
         let mut words = Vec::new();
         for word in &self.0 {
             match word.0.as_slice() {
@@ -145,7 +145,7 @@ impl Group {
 }
 
 /// Returns the words of all groups whose values are present.
-pub(crate) fn fill(groups: &[Group], values: &Values) -> Vec<String> {
+pub fn fill(groups: &[Group], values: &Values) -> Vec<String> {
     groups.iter().flat_map(|group| group.repeat(values)).collect()
 }
 

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::error::{HostError, last_lines};
-use crate::model::id::HostName;
-use crate::sys::exec::PipedChild;
+use model::id::HostName;
+use sys::exec::PipedChild;
 
 /// Bytes of the command's messages that are kept: the last ones.
 const MESSAGE_BYTES: usize = 1 << 16;
 
 /// A running command. The local ssh is killed on drop.
 #[derive(Debug)]
-pub(crate) struct HostChild {
+pub struct HostChild {
     host: HostName,
     child: PipedChild,
     messages: Arc<Mutex<Vec<u8>>>,
@@ -36,7 +36,7 @@ impl HostChild {
     }
 
     /// Returns the last lines of the command's messages so far.
-    pub(crate) fn messages(&self) -> String {
+    pub fn messages(&self) -> String {
         last_lines(&self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -44,8 +44,8 @@ impl HostChild {
     ///
     /// # Errors
     /// [`HostError::Lost`] for ssh's own status, 255, and if a signal ended ssh.
-    #[cfg_attr(not(feature = "testing"), expect(dead_code, reason = "only tests wait for its end"))]
-    pub(crate) fn wait(mut self) -> Result<i32, HostError> {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn wait(mut self) -> Result<i32, HostError> {
         let code = self.child.wait().unwrap_or(None).filter(|code| *code != 255);
         // A panic of the reader only loses messages.
         let _ = self.reader.join();

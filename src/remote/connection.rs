@@ -13,9 +13,9 @@ use super::child::HostChild;
 use super::error::{HostError, LoginFault, classify, last_lines};
 use super::quote::push_word;
 use super::script;
-use crate::model::host::HostConfig;
-use crate::sys::exec::{self, ExecCommand, ExecError, ExecOutput, start_piped};
-use crate::sys::{clock, fs, rand, socket};
+use model::host::HostConfig;
+use sys::exec::{self, ExecCommand, ExecError, ExecOutput, start_piped};
+use sys::{clock, fs, rand, socket};
 
 /// Time in which a connection must be made.
 pub(crate) const CONNECT: Duration = Duration::from_secs(30);
@@ -48,7 +48,7 @@ const OPTIONS: [&str; 10] = [
 
 /// The connection to a host.
 #[derive(Debug, Clone)]
-pub(crate) struct HostConnection {
+pub struct HostConnection {
     host: HostConfig,
     /// Directory of the control socket.
     control_dir: PathBuf,
@@ -62,7 +62,7 @@ impl HostConnection {
     /// [`HostError::Unreachable`], [`HostError::HostKey`], [`HostError::Login`] or
     /// [`HostError::Shell`] if no command can be run there, [`HostError::LongPath`] for a directory
     /// that does not [`fit`](fits_socket).
-    pub(crate) fn open(host: &HostConfig, control_dir: &Path) -> Result<HostConnection, HostError> {
+    pub fn open(host: &HostConfig, control_dir: &Path) -> Result<HostConnection, HostError> {
         if !fits_socket(control_dir) {
             return Err(HostError::LongPath { dir: control_dir.display().to_string() });
         }
@@ -74,7 +74,7 @@ impl HostConnection {
         Ok(connection)
     }
 
-    pub(crate) fn host(&self) -> &HostConfig {
+    pub fn host(&self) -> &HostConfig {
         &self.host
     }
 
@@ -85,7 +85,7 @@ impl HostConnection {
     /// As [`HostConnection::open`], [`HostError::NoProgram`] for status 127, [`HostError::Lost`] if
     /// the connection ends first, [`HostError::Deadline`] at the deadline; the command may run on
     /// in both cases.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         argv: &[OsString],
         stdin: &[u8],
@@ -117,7 +117,7 @@ impl HostConnection {
     ///
     /// # Errors
     /// As [`HostConnection::run`]; [`HostError::Command`] for a status other than 0.
-    pub(crate) fn read(
+    pub fn read(
         &self,
         argv: &[OsString],
         stdin: &[u8],
@@ -140,7 +140,7 @@ impl HostConnection {
     ///
     /// # Errors
     /// As [`HostConnection::open`]; [`HostError::Deadline`] at the deadline.
-    pub(crate) fn start(
+    pub fn start(
         &self,
         argv: &[OsString],
         deadline: Duration,
@@ -178,7 +178,7 @@ impl HostConnection {
     ///
     /// # Errors
     /// As [`HostConnection::read`].
-    pub(crate) fn copy_to(
+    pub fn copy_to(
         &self,
         bytes: &[u8],
         path: &str,
@@ -194,7 +194,7 @@ impl HostConnection {
     ///
     /// # Errors
     /// As [`HostConnection::start`]; [`HostError::Lost`] if the file has another length.
-    pub(crate) fn copy_from(
+    pub fn copy_from(
         &self,
         path: &str,
         length: u64,
@@ -221,7 +221,7 @@ impl HostConnection {
     ///
     /// # Errors
     /// [`HostError::Nul`].
-    pub(crate) fn interactive_argv(&self, argv: &[OsString]) -> Result<Vec<OsString>, HostError> {
+    pub fn interactive_argv(&self, argv: &[OsString]) -> Result<Vec<OsString>, HostError> {
         let mut words = vec!["ssh".into()];
         words.extend(self.options());
         words.extend(["-t".into(), self.destination(), shell_line("exec", &self.with_env(argv))?]);
@@ -229,11 +229,8 @@ impl HostConnection {
     }
 
     /// Ends the connection, also for other processes; their commands are cut.
-    #[cfg_attr(
-        not(feature = "testing"),
-        expect(dead_code, reason = "the lead will call it when its team ends")
-    )]
-    pub(crate) fn close(&self) {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn close(&self) {
         let _ = self.control("exit");
     }
 
@@ -310,12 +307,12 @@ impl HostConnection {
 }
 
 /// Returns true if the path of a control socket in this directory fits into a socket address.
-pub(crate) fn fits_socket(dir: &Path) -> bool {
+pub fn fits_socket(dir: &Path) -> bool {
     dir.as_os_str().len() + SOCKET_NAME <= socket::LONGEST_PATH
 }
 
 /// Measures the time of `act`.
-pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+pub fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
     let begun = clock::Deadline::after(Duration::MAX);
     let done = act();
     (done, begun.elapsed())

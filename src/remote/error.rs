@@ -1,9 +1,9 @@
 //! Failures of the connection to a host, classified by ssh's own messages.
 
-use crate::model::id::HostName;
-use crate::model::text;
-use crate::sys::exec::ExecError;
-use crate::sys::fs::FsError;
+use model::id::HostName;
+use model::text;
+use sys::exec::ExecError;
+use sys::fs::FsError;
 
 /// Lines of a program's messages that are kept.
 const LAST_LINES: usize = 3;
@@ -12,7 +12,7 @@ const NO_MESSAGE: &str = "no message";
 
 /// A failure of the connection to a host, or of a command there.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum HostError {
+pub enum HostError {
     /// No connection could be made; `said` has ssh's last lines.
     #[error("host `{host}` cannot be reached: {said}")]
     Unreachable { host: HostName, ssh: String, said: String },
@@ -51,7 +51,7 @@ pub(crate) enum HostError {
 
 impl HostError {
     /// Returns the next step for the user, if there is one.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             HostError::Unreachable { ssh, .. } => Some(format!("try it by hand: `ssh {ssh} true`")),
             HostError::HostKey { ssh, .. } => Some(format!(

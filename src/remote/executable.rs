@@ -2,11 +2,11 @@
 
 /// An ELF executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Executable {
+pub struct Executable {
     /// `e_machine` of its header.
     machine: u16,
     /// True if no program interpreter loads libraries for it.
-    pub(crate) is_static: bool,
+    pub is_static: bool,
 }
 
 /// Architectures by `e_machine`, as `uname -m` prints them.
@@ -24,7 +24,7 @@ const PT_INTERP: u32 = 3;
 
 impl Executable {
     /// Reads the header of a little-endian ELF file of 64 or 32 bits; `None` for other formats.
-    pub(crate) fn parse(file: &[u8]) -> Option<Executable> {
+    pub fn parse(file: &[u8]) -> Option<Executable> {
         let is_64 = match file.get(..6)? {
             [0x7f, b'E', b'L', b'F', 2, 1] => true,
             [0x7f, b'E', b'L', b'F', 1, 1] => false,
@@ -48,13 +48,13 @@ impl Executable {
     }
 
     /// Returns true if a host whose `uname -sm` prints `system` may run it.
-    pub(crate) fn runs_on(self, system: &str) -> bool {
+    pub fn runs_on(self, system: &str) -> bool {
         let Some((os, machine)) = system.split_once(' ') else { return false };
         os != "Darwin" && self.names().is_none_or(|names| names.contains(&machine))
     }
 
     /// Returns the architecture that it is for.
-    pub(crate) fn system(self) -> &'static str {
+    pub fn system(self) -> &'static str {
         self.names().and_then(|names| names.first().copied()).unwrap_or("another architecture")
     }
 
@@ -66,7 +66,7 @@ impl Executable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::{env, fs};
+    use sys::{env, fs};
 
     #[test]
     fn header_has_machine_and_interpreter() {

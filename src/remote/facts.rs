@@ -5,48 +5,48 @@ use std::time::Duration;
 use super::connection::{HostConnection, timed};
 use super::error::HostError;
 use super::script;
-use crate::sys::clock::machine_ms;
+use sys::clock::machine_ms;
 
 /// Time for all questions to a host.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The state of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct HostFacts {
+pub struct HostFacts {
     /// Operating system and architecture, as `uname -sm` prints them.
-    pub(crate) system: String,
+    pub system: String,
     /// True if the work directory exists, after an attempt to create it.
-    pub(crate) has_dir: bool,
-    pub(crate) is_writable: bool,
+    pub has_dir: bool,
+    pub is_writable: bool,
     /// True if the work directory belongs to the user there.
-    pub(crate) is_own: bool,
+    pub is_own: bool,
     /// Permissions of the work directory.
-    pub(crate) mode: Option<u32>,
+    pub mode: Option<u32>,
     /// Path of phalanx.
-    pub(crate) phalanx: Option<String>,
+    pub phalanx: Option<String>,
     /// First line of `phalanx --version`.
-    pub(crate) phalanx_version: Option<String>,
+    pub phalanx_version: Option<String>,
     /// Line of `tmux -V`; `None` without tmux.
-    pub(crate) tmux: Option<String>,
+    pub tmux: Option<String>,
     /// Line of `git --version`; `None` without git.
-    pub(crate) git: Option<String>,
+    pub git: Option<String>,
 }
 
 /// The clock of a host compared with that of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClockOffset {
+pub struct ClockOffset {
     /// Time of the host minus time of this machine.
-    pub(crate) offset_ms: i64,
+    pub offset_ms: i64,
     /// Largest error of the offset: half of the round trip, and the resolution of the host's
     /// `date`.
-    pub(crate) error_ms: u64,
+    pub error_ms: u64,
 }
 
 /// Asks a host for its facts; creates the work directory if it is missing.
 ///
 /// # Errors
 /// As [`HostConnection::read`].
-pub(crate) fn facts(connection: &HostConnection) -> Result<HostFacts, HostError> {
+pub fn facts(connection: &HostConnection) -> Result<HostFacts, HostError> {
     let host = connection.host();
     let program = host.phalanx.as_deref().unwrap_or_default();
     let argv = script::argv(script::FACTS, &[&host.dir, program]);
@@ -79,7 +79,7 @@ fn parse_facts(output: &str) -> HostFacts {
 ///
 /// # Errors
 /// As [`HostConnection::read`].
-pub(crate) fn clock_offset(connection: &HostConnection) -> Result<Option<ClockOffset>, HostError> {
+pub fn clock_offset(connection: &HostConnection) -> Result<Option<ClockOffset>, HostError> {
     let argv: Vec<_> = script::CLOCK.split(' ').map(Into::into).collect();
     let before_ms = machine_ms();
     let (output, round_trip) = timed(|| connection.read(&argv, &[], DEADLINE));

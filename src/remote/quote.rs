@@ -40,7 +40,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sys::exec::{self, ExecCommand};
+    use sys::exec::{self, ExecCommand};
 
     /// Words that a shell, ssh or tmux could change.
     const HOSTILE: [&str; 18] = [

@@ -11,10 +11,10 @@ use super::format::refuse_newer;
 use super::layout::TeamLayout;
 use super::shared::SharedTeam;
 use super::team::TeamStore;
-use crate::database::{Actor, BrokerCommand, Database, StoreUrl};
-use crate::model::id::{HostName, TeamName};
-use crate::sys::fs;
-use crate::sys::socket::LONGEST_PATH;
+use database::{Actor, BrokerCommand, Database, StoreUrl};
+use model::id::{HostName, TeamName};
+use sys::fs;
+use sys::socket::LONGEST_PATH;
 
 /// Length of the name of a broker's socket, with the separator.
 const LONGEST_SOCKET_NAME: usize = 24;
@@ -23,21 +23,21 @@ const MAX_ADDRESS: u64 = 64 * 1024;
 
 /// What a process needs to use shared stores.
 #[derive(Debug, Clone)]
-pub(crate) struct StoreAccess {
+pub struct StoreAccess {
     /// Starts the broker of this host.
-    pub(crate) broker: BrokerCommand,
+    pub broker: BrokerCommand,
     /// Directories for the sockets of brokers, private to the user, where a path below the config
     /// root is too long. The last one is short enough.
-    pub(crate) short_dirs: Vec<PathBuf>,
+    pub short_dirs: Vec<PathBuf>,
     /// The password for addresses without one (`PGPASSWORD`).
-    pub(crate) password: Option<String>,
+    pub password: Option<String>,
     /// The file of passwords (`~/.pgpass`).
-    pub(crate) passfile: Option<PathBuf>,
+    pub passfile: Option<PathBuf>,
     /// The run that this process belongs to, whose calls the store refuses once it was declared
     /// lost; `None` outside of members.
-    pub(crate) incarnation: Option<String>,
+    pub incarnation: Option<String>,
     /// The name of this host for teams that it has not joined yet.
-    pub(crate) host: HostName,
+    pub host: HostName,
 }
 
 /// A shared store, as one host uses it.
@@ -108,7 +108,7 @@ impl SharedStore {
 impl TeamStore {
     /// Returns the address of the shared store that has the team, and the password if that is not
     /// part of the address.
-    pub(crate) fn store_address(&self) -> Option<(String, Option<String>)> {
+    pub fn store_address(&self) -> Option<(String, Option<String>)> {
         self.shared.as_ref().map(|shared| shared.url.parts())
     }
 
@@ -132,7 +132,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::OtherHost`] if this machine has another name in the team;
     /// [`StoreError::HostTaken`] if another machine has this name.
-    pub(crate) fn join_host(&self) -> Result<(), StoreError> {
+    pub fn join_host(&self) -> Result<(), StoreError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let known = self.read_address()?;
         if let Some(known) = &known

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::dirs;
 use super::document::MAX_FILE;
 use super::error::StoreError;
-use crate::sys::{failpoint, fs};
+use sys::{failpoint, fs};
 
 /// Number of newest ids to keep even if the mailbox no longer has them, because a late writer may
 /// put them back.

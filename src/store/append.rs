@@ -6,10 +6,10 @@ use serde::de::{Error, IgnoredAny};
 use super::document::{self, CONFLICT_TRIES, HeldGate, MAX_FILE, ParsedFile, PeerExclusion};
 use super::error::StoreError;
 use super::mailbox::{Mailbox, check_length};
-use crate::model::envelope::Envelope;
-use crate::model::wire::Object;
-use crate::sys::failpoint;
-use crate::sys::fs::{self, Sync};
+use model::envelope::Envelope;
+use model::wire::Object;
+use sys::failpoint;
+use sys::fs::{self, Sync};
 
 impl Mailbox<'_> {
     /// Appends a message if its owner is on the roster at that moment, so that no mailbox is
@@ -21,10 +21,10 @@ impl Mailbox<'_> {
     /// # Errors
     /// [`StoreError::NoSuchMember`] if the owner is not on the roster, even if the lock cannot be
     /// created, as in a deleted team; [`StoreError::MessageTooLong`] if the text exceeds
-    /// [`MAX_TEXT`](crate::model::envelope::MAX_TEXT); [`StoreError::BoxFull`] if the file would
+    /// [`MAX_TEXT`](model::envelope::MAX_TEXT); [`StoreError::BoxFull`] if the file would
     /// exceed [`MAX_FILE`]; [`StoreError::Corrupt`] if the file is not a JSON array;
     /// [`StoreError::Contended`] if another program rewrites it during every attempt.
-    pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
+    pub fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
         check_length(envelope)?;
         if let Some(shared) = self.shared() {
             return self.append_shared(&shared, std::slice::from_ref(envelope), &[]);

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::dirs;
 use super::error::StoreError;
-use crate::model::envelope::Envelope;
-use crate::sys::failpoint;
-use crate::sys::fs::{self, LineFile};
+use model::envelope::Envelope;
+use sys::failpoint;
+use sys::fs::{self, LineFile};
 
 /// Number of read messages that stay in the mailbox.
 const STAY: usize = 32;

@@ -16,15 +16,15 @@ use super::error::StoreError;
 use super::shared::SharedTeam;
 use super::team::TeamStore;
 use super::watch::TeamWatch;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::topic::Topic;
-use crate::sys::fs;
-use crate::sys::lock::Gate;
 use copied::CopiedTask;
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::topic::Topic;
+use sys::fs;
+use sys::lock::Gate;
 
 /// The right to copy a team on this host, held until dropped.
-pub(crate) struct FileBridge {
+pub struct FileBridge {
     team: TeamStore,
     shared: SharedTeam,
     /// The same team, as its files on this host.
@@ -41,7 +41,7 @@ pub(crate) struct FileBridge {
 impl TeamStore {
     /// Returns the bridge of this host; `None` if another process holds it, or the team is one of
     /// files.
-    pub(crate) fn take_bridge(&self) -> Result<Option<FileBridge>, StoreError> {
+    pub fn take_bridge(&self) -> Result<Option<FileBridge>, StoreError> {
         let (Some(shared), Some(files)) = (&self.shared, self.local_files()) else {
             return Ok(None);
         };
@@ -62,7 +62,7 @@ impl TeamStore {
     }
 
     /// Calls `on_change` on a separate thread for every change of the files of a bridged team.
-    pub(crate) fn watch_files(
+    pub fn watch_files(
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<Option<TeamWatch>, StoreError> {
@@ -74,7 +74,7 @@ impl TeamStore {
     }
 
     /// Returns true if the files of a bridged team contain this member and its mailbox.
-    pub(crate) fn is_in_files(&self, name: &MemberName) -> bool {
+    pub fn is_in_files(&self, name: &MemberName) -> bool {
         let Some(files) = self.local_files() else { return true };
         let is_member = files.team().is_ok_and(|team| team.member(name).is_some());
         is_member && fs::exists(&files.layout.inbox(name))
@@ -125,7 +125,7 @@ impl FileBridge {
     /// # Errors
     /// [`StoreError::Database`] if the shared store cannot be reached or refuses the calls of this
     /// run. The parts may then be copied in part; the next call completes them.
-    pub(crate) fn copy(&mut self, changed: &BTreeSet<Topic>) -> Result<(), StoreError> {
+    pub fn copy(&mut self, changed: &BTreeSet<Topic>) -> Result<(), StoreError> {
         let all = changed.contains(&Topic::Everything);
         let is_member = |topic: &Topic| matches!(topic, Topic::Member(_) | Topic::Members);
         let mut owners = BTreeSet::new();
@@ -148,7 +148,7 @@ impl FileBridge {
     }
 
     /// Journals a problem, once.
-    pub(crate) fn report(&mut self, problem: String) -> Result<(), StoreError> {
+    pub fn report(&mut self, problem: String) -> Result<(), StoreError> {
         if self.reported.insert(problem.clone()) {
             self.team.record(Note::of(EventKind::Warning).with("text", problem))?;
         }

@@ -15,15 +15,15 @@ use super::lease::LeadRecord;
 use super::repair_surrogates;
 use super::team::TeamStore;
 use super::teams::Store;
-use crate::model::id::{TaskId, TeamName};
-use crate::model::question::Question;
-use crate::model::record::MemberRecord;
-use crate::model::request::ShutdownRequest;
-use crate::model::settings::Settings;
-use crate::model::wire::Object;
-use crate::sys::clock::sleep;
-use crate::sys::fs::{self, FileKind, FsError};
-use crate::sys::rand;
+use model::id::{TaskId, TeamName};
+use model::question::Question;
+use model::record::MemberRecord;
+use model::request::ShutdownRequest;
+use model::settings::Settings;
+use model::wire::Object;
+use sys::clock::sleep;
+use sys::fs::{self, FileKind, FsError};
+use sys::rand;
 
 /// Newest format of all documents of phalanx's own.
 const OWN_FORMAT: u32 = 1;
@@ -34,15 +34,15 @@ const SETTLED: Duration = Duration::from_secs(5);
 
 /// An unusable path of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Broken {
-    pub(crate) path: PathBuf,
+pub struct Broken {
+    pub path: PathBuf,
     /// Reason, to show to the user.
-    pub(crate) problem: String,
+    pub problem: String,
     /// True if the team's members depend on its content. It is then moved aside only for a team
     /// that is being ended.
-    pub(crate) is_vital: bool,
+    pub is_vital: bool,
     /// True if only the permission to access it is missing.
-    pub(crate) is_denied: bool,
+    pub is_denied: bool,
 }
 
 /// Parses content; an error means that phalanx cannot use it.
@@ -50,7 +50,7 @@ type Check = fn(&[u8]) -> serde_json::Result<()>;
 
 impl Store {
     /// Returns those directories of all teams and of all task boards that are unusable.
-    pub(crate) fn broken(&self) -> Vec<Broken> {
+    pub fn broken(&self) -> Vec<Broken> {
         self.common_dirs().iter().filter_map(|dir| broken_dir(dir, true)).collect()
     }
 }
@@ -59,7 +59,7 @@ impl Store {
     /// Returns teams that have phalanx's directory but no team file, which other commands do not
     /// find. Skips a team directory that was modified within [`SETTLED`], since it may be about to
     /// get its file.
-    pub(crate) fn without_team_file(&self) -> Result<Vec<TeamStore>, StoreError> {
+    pub fn without_team_file(&self) -> Result<Vec<TeamStore>, StoreError> {
         let names = fs::list(&self.teams_dir())?;
         let named = names
             .iter()
@@ -69,11 +69,7 @@ impl Store {
 
     /// Writes the missing team file of such a team, with the content that phalanx saw last, or else
     /// with `founding`. Returns false if the file is not missing.
-    pub(crate) fn restore_missing(
-        &self,
-        name: &TeamName,
-        founding: &Object,
-    ) -> Result<bool, StoreError> {
+    pub fn restore_missing(&self, name: &TeamName, founding: &Object) -> Result<bool, StoreError> {
         let team = self.open(name);
         if !team.lacks_team_file() {
             return Ok(false);
@@ -96,7 +92,7 @@ impl TeamStore {
     }
 
     /// Returns true for a team directory without a team file, which may be about to get one.
-    pub(crate) fn has_lost_team_file(&self) -> bool {
+    pub fn has_lost_team_file(&self) -> bool {
         let file = fs::about(&self.layout.team_file());
         file.is_ok_and(|file| file.is_none())
             && fs::is_dir(&self.layout.ours())
@@ -106,7 +102,7 @@ impl TeamStore {
 
     /// Returns all unusable paths of the team in the order in which to move them aside: first those
     /// that the quarantine itself needs, and directories before the files in them.
-    pub(crate) fn broken(&self) -> Vec<Broken> {
+    pub fn broken(&self) -> Vec<Broken> {
         let layout = &self.layout;
         let mut found = Vec::new();
         found.extend(broken_dir(&layout.ours(), true));
@@ -149,7 +145,7 @@ impl TeamStore {
     }
 
     /// Returns the team's directories that are symbolic links. Files behind them are refused.
-    pub(crate) fn linked_dirs(&self) -> Vec<Broken> {
+    pub fn linked_dirs(&self) -> Vec<Broken> {
         let is_link =
             |dir: &PathBuf| *dir != self.layout.team_dir() && fs::refuse_link(dir).is_err();
         let links = self.layout.all_dirs().into_iter().filter(is_link);
@@ -181,7 +177,7 @@ impl TeamStore {
     /// exchanged for the content that phalanx saw last, or else for `founding`, because a team
     /// without one counts as deleted. Returns `None` if the path has become usable and was not
     /// moved.
-    pub(crate) fn set_aside(
+    pub fn set_aside(
         &self,
         broken: &Broken,
         founding: &Object,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::error::StoreError;
-use crate::sys::fs;
+use sys::fs;
 
 /// Creates the missing directory of one of phalanx's files, and that directory's parent. Never
 /// creates the team directory, which is the next one above: a write that comes after the team's

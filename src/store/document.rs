@@ -13,12 +13,12 @@ use super::error::StoreError;
 use super::journal;
 use super::layout::TeamLayout;
 use super::repair_surrogates;
-use crate::model::digest;
-use crate::model::event::{EventKind, Note};
-use crate::sys::clock::{machine_ms, sleep};
-use crate::sys::failpoint;
-use crate::sys::fs::{self, Sync};
-use crate::sys::lock::{Gate, LOCK_DEADLINE, PeerLock};
+use model::digest;
+use model::event::{EventKind, Note};
+use sys::clock::{machine_ms, sleep};
+use sys::failpoint;
+use sys::fs::{self, Sync};
+use sys::lock::{Gate, LOCK_DEADLINE, PeerLock};
 
 /// Largest file that is read or written, in bytes.
 pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;

@@ -8,8 +8,8 @@ use super::document::{self, FilePlace, HeldGate};
 use super::error::StoreError;
 use super::format::refuse_newer;
 use super::shared::SharedDocument;
-use crate::model::wire::Object;
-use crate::sys::fs;
+use model::wire::Object;
+use sys::fs;
 
 /// Where a document is stored.
 pub(super) enum DocumentPlace {

@@ -9,11 +9,11 @@ use super::journal::now;
 use super::layout::TeamLayout;
 use super::team::TeamStore;
 use super::teams::Store;
-use crate::model::envelope::Envelope;
-use crate::model::event::Event;
-use crate::model::id::{MemberName, TeamName};
-use crate::model::time::Timestamp;
-use crate::sys::fs::{self, FileKind};
+use model::envelope::Envelope;
+use model::event::Event;
+use model::id::{MemberName, TeamName};
+use model::time::Timestamp;
+use sys::fs::{self, FileKind};
 
 /// Time in ms for which a journal is kept.
 const KEEP_MS: u64 = 7 * 24 * 60 * 60 * 1000;
@@ -25,9 +25,9 @@ const MAX_NAMED: usize = 10;
 
 /// A team that has ended, whose journal is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EndedTeam {
-    pub(crate) ended_at: Timestamp,
-    pub(crate) name: TeamName,
+pub struct EndedTeam {
+    pub ended_at: Timestamp,
+    pub name: TeamName,
     dir: PathBuf,
 }
 
@@ -41,12 +41,12 @@ impl EndedTeam {
     }
 
     /// Returns all events of its journal.
-    pub(crate) fn events(&self) -> Result<Vec<Event>, StoreError> {
+    pub fn events(&self) -> Result<Vec<Event>, StoreError> {
         self.files().events()
     }
 
     /// Returns the messages to its lead, oldest first.
-    pub(crate) fn messages(&self) -> Result<Vec<Envelope>, StoreError> {
+    pub fn messages(&self) -> Result<Vec<Envelope>, StoreError> {
         self.files().mailbox(&MemberName::lead()).all()
     }
 
@@ -70,11 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NoEndedTeam`] if there is none.
-    pub(crate) fn ended_team(
-        &self,
-        name: &TeamName,
-        by: Timestamp,
-    ) -> Result<EndedTeam, StoreError> {
+    pub fn ended_team(&self, name: &TeamName, by: Timestamp) -> Result<EndedTeam, StoreError> {
         let kept = self.ended_teams()?;
         let found = kept.iter().rev().find(|team| team.name == *name && team.ended_at <= by);
         found.cloned().ok_or_else(|| {
@@ -127,9 +123,9 @@ impl TeamStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::event::{EventKind, Note};
-    use crate::model::settings::Settings;
-    use crate::model::team::Team;
+    use model::event::{EventKind, Note};
+    use model::settings::Settings;
+    use model::team::Team;
 
     fn begin(store: &Store, name: &str) -> TeamStore {
         let name = TeamName::new(name).expect("a name");

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use crate::database::DatabaseError;
-use crate::model::board::Refusal;
-use crate::model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
-use crate::model::limits::Full;
-use crate::model::task::{TaskAction, TaskState};
-use crate::model::workspace::FileFault;
-use crate::sys::fs::FsError;
-use crate::sys::lock::LockError;
+use database::DatabaseError;
+use model::board::Refusal;
+use model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
+use model::limits::Full;
+use model::task::{TaskAction, TaskState};
+use model::workspace::FileFault;
+use sys::fs::FsError;
+use sys::lock::LockError;
 
 /// Reason why the store did not complete an operation.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreError {
+pub enum StoreError {
     /// `known` lists the existing teams, to suggest one.
     #[error("team `{}` does not exist", name.escape_debug())]
     NoSuchTeam { name: String, known: Vec<TeamName> },
@@ -93,7 +93,7 @@ pub(crate) enum StoreError {
     #[error(transparent)]
     File(#[from] FsError),
     #[error(transparent)]
-    Watch(#[from] crate::sys::watch::WatchError),
+    Watch(#[from] sys::watch::WatchError),
 }
 
 /// Formats a cycle as `1 → 3 → 1`.

@@ -11,11 +11,11 @@ use super::error::StoreError;
 use super::shared::SharedTeam;
 use super::shared_mail::SharedMailbox;
 use super::team::TeamStore;
-use crate::database::{LogEntry, LogKind, LogScope};
-use crate::model::envelope::{Envelope, MAX_TEXT};
-use crate::model::handoff::TeamHandoff;
-use crate::model::id::MemberName;
-use crate::sys::{failpoint, fs};
+use database::{LogEntry, LogKind, LogScope};
+use model::envelope::{Envelope, MAX_TEXT};
+use model::handoff::TeamHandoff;
+use model::id::MemberName;
+use sys::{failpoint, fs};
 
 /// Largest file of handoffs, in bytes.
 const MAX_HANDOFFS: u64 = 16 * 1024 * 1024;
@@ -23,11 +23,11 @@ const ENDING: &str = ".jsonl";
 
 /// The handoffs that a team has received.
 #[derive(Debug, Default)]
-pub(crate) struct ReceivedHandoffs {
+pub struct ReceivedHandoffs {
     /// Oldest first.
-    pub(crate) handoffs: Vec<TeamHandoff>,
+    pub handoffs: Vec<TeamHandoff>,
     /// Sentences about lines and files that cannot be read.
-    pub(crate) faults: Vec<String>,
+    pub faults: Vec<String>,
 }
 
 impl TeamStore {
@@ -37,7 +37,7 @@ impl TeamStore {
     /// [`StoreError::MessageTooLong`] if the body exceeds [`MAX_TEXT`];
     /// [`StoreError::HandoffsFull`] if the file would exceed its limit;
     /// [`StoreError::NoSuchTeam`] if the team was deleted meanwhile.
-    pub(crate) fn store_handoff(&self, handoff: &TeamHandoff) -> Result<(), StoreError> {
+    pub fn store_handoff(&self, handoff: &TeamHandoff) -> Result<(), StoreError> {
         let bytes = serde_json::to_vec(&handoff.body).map_or(0, |body| body.len());
         if bytes > MAX_TEXT {
             return Err(StoreError::MessageTooLong { bytes, limit: MAX_TEXT });
@@ -66,7 +66,7 @@ impl TeamStore {
     }
 
     /// Returns the handoffs from other teams. Unreadable lines do not hide the others.
-    pub(crate) fn received_handoffs(&self) -> Result<ReceivedHandoffs, StoreError> {
+    pub fn received_handoffs(&self) -> Result<ReceivedHandoffs, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.received_handoffs();
         }
@@ -90,7 +90,7 @@ impl TeamStore {
 
     /// Sends the lead the message about each handoff for which it has not been sent, and returns
     /// these handoffs. A message has the id of its handoff.
-    pub(crate) fn notify_of_handoffs(
+    pub fn notify_of_handoffs(
         &self,
         message: impl Fn(&TeamHandoff) -> Envelope,
     ) -> Result<Vec<TeamHandoff>, StoreError> {

@@ -10,14 +10,14 @@ use super::dirs;
 use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::shared::SharedTeam;
-use crate::database::{LogEntry, LogKind, LogScope, StoredClaim};
-use crate::model::event::{Event, EventKind, Note};
-use crate::model::id::TeamName;
-use crate::model::task::Task;
-use crate::model::time::Timestamp;
-use crate::sys::fs::{self, FileId, LineFile};
-use crate::sys::lock::Gate;
-use crate::sys::{clock, failpoint, rand};
+use database::{LogEntry, LogKind, LogScope, StoredClaim};
+use model::event::{Event, EventKind, Note};
+use model::id::TeamName;
+use model::task::Task;
+use model::time::Timestamp;
+use sys::fs::{self, FileId, LineFile};
+use sys::lock::Gate;
+use sys::{clock, failpoint, rand};
 
 /// Size in bytes at which the journal is renamed and a new one begins.
 pub(super) const FULL: u64 = 16 * 1024 * 1024;
@@ -39,7 +39,7 @@ pub(super) struct LogPlace {
 /// A reader of the journal that keeps its position. It reads on after the journal was renamed,
 /// replaced or truncated.
 #[derive(Debug, Clone)]
-pub(crate) struct JournalReader {
+pub struct JournalReader {
     place: LogPlace,
     position: Position,
 }
@@ -73,7 +73,7 @@ impl JournalReader {
 
     /// Returns the events since the last call. Skips lines that do not parse: events of a newer
     /// phalanx, remains of interrupted writes, and the end of a line if the reader began inside it.
-    pub(crate) fn read(&mut self) -> Result<Vec<Event>, StoreError> {
+    pub fn read(&mut self) -> Result<Vec<Event>, StoreError> {
         match (&mut self.position, &self.place.shared) {
             (Position::Line(last), Some(team)) => read_lines_after(team, last),
             (Position::Files(positions), _) => read_files(&self.place.layout, positions),
@@ -278,7 +278,7 @@ fn rotate(layout: &TeamLayout) -> Result<(), StoreError> {
 }
 
 /// Returns the present time, as records and events have it.
-pub(crate) fn now() -> Timestamp {
+pub fn now() -> Timestamp {
     Timestamp(clock::now_ms())
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
-use crate::model::topic::Topic;
+use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
+use model::topic::Topic;
 
 /// Prefix of the names of question files. No id of another request starts with it.
 pub(super) const QUESTION: &str = "asked.";

@@ -10,12 +10,12 @@ use super::dirs;
 use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
 use super::team::TeamStore;
-use crate::database::{DatabaseError, DocumentKind, HeldLease};
-use crate::model::placement::ProcessId;
-use crate::model::time::Timestamp;
-use crate::sys::lock::{Gate, LockError, gate_holder};
-use crate::sys::proc::{self, Liveness, Process};
-use crate::sys::{clock, env, fs};
+use database::{DatabaseError, DocumentKind, HeldLease};
+use model::placement::ProcessId;
+use model::time::Timestamp;
+use sys::lock::{Gate, LockError, gate_holder};
+use sys::proc::{self, Liveness, Process};
+use sys::{clock, env, fs};
 
 /// Format version of the lead's record.
 pub(crate) const FORMAT: u32 = 1;
@@ -25,35 +25,35 @@ const GLANCE: Duration = Duration::from_millis(200);
 
 /// The lead of a team (`phalanx/lead.json`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LeadRecord {
+pub struct LeadRecord {
     /// Version of the file's format.
-    pub(crate) format: u32,
-    pub(crate) process: ProcessId,
+    pub format: u32,
+    pub process: ProcessId,
     /// Kernel boot id; `process` is valid only in that boot.
-    pub(crate) boot_id: String,
+    pub boot_id: String,
     /// Name of the host that the lead runs on.
-    pub(crate) host: String,
-    pub(crate) since: Timestamp,
+    pub host: String,
+    pub since: Timestamp,
     /// Secret by which the agent lead, a program that the lead runs, proves that it acts for the
     /// lead. `None` if there is no agent lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
 }
 
 /// The right to lead the team, held until dropped.
 #[derive(Debug)]
-pub(crate) struct Lease {
+pub struct Lease {
     team: TeamStore,
     held: Held,
 }
 
 /// The lead of a team, as one check of the lease shows it.
 #[derive(Debug, Default)]
-pub(crate) struct LeadPresence {
+pub struct LeadPresence {
     /// The running lead.
-    pub(crate) current: Option<LeadRecord>,
+    pub current: Option<LeadRecord>,
     /// A lead that died without removing its record; never beside a running one.
-    pub(crate) dead: Option<LeadRecord>,
+    pub dead: Option<LeadRecord>,
 }
 
 /// What proves the right.
@@ -71,7 +71,7 @@ impl Lease {
     /// # Errors
     /// [`DatabaseError::LeaseLost`] after the connection to the shared store was lost for so long
     /// that another process has led the team.
-    pub(crate) fn must_be_held(&self) -> Result<(), StoreError> {
+    pub fn must_be_held(&self) -> Result<(), StoreError> {
         if !self.is_lost() {
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Lease {
 
 impl TeamStore {
     /// Acquires the lease for `lead`; `None` if another process holds it.
-    pub(crate) fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
+    pub fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
         let Some(held) = self.take_free_lease()? else { return Ok(None) };
         documents::change_typed(&self.lead_place(), FORMAT, |found: &mut Option<LeadRecord>| {
             *found = Some(lead.clone());
@@ -111,7 +111,7 @@ impl TeamStore {
 
     /// Returns the team for calls on behalf of its lead. The shared store refuses them once another
     /// process leads the team.
-    pub(crate) fn led_with(&self, lease: &Lease) -> TeamStore {
+    pub fn led_with(&self, lease: &Lease) -> TeamStore {
         let mut team = self.clone();
         if let (Some(shared), Held::Shared(held)) = (&mut team.shared, &lease.held) {
             shared.database = shared.database.led_with(held.number());
@@ -120,7 +120,7 @@ impl TeamStore {
     }
 
     /// Returns the running lead; `None` if the lease is free.
-    pub(crate) fn current_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+    pub fn current_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         if self.is_lease_held()? { self.holder_of_lease() } else { Ok(None) }
     }
 
@@ -150,7 +150,7 @@ impl TeamStore {
 
     /// Returns whether a process has the file of the lease open, as a lead has it all along, also
     /// after the file was removed; `None` where the system does not show it.
-    pub(crate) fn has_lease_open(&self, process: Process) -> Option<bool> {
+    pub fn has_lease_open(&self, process: Process) -> Option<bool> {
         proc::has_open(process, &self.layout.gate("lead"))
     }
 
@@ -174,7 +174,7 @@ impl TeamStore {
     }
 
     /// Returns the running lead, or the one that died. In the shared store this is one call.
-    pub(crate) fn read_lead(&self) -> Result<LeadPresence, StoreError> {
+    pub fn read_lead(&self) -> Result<LeadPresence, StoreError> {
         let none = LeadPresence::default();
         Ok(match (self.is_lease_held()?, self.is_shared()) {
             (true, _) => LeadPresence { current: self.holder_of_lease()?, ..none },
@@ -184,7 +184,7 @@ impl TeamStore {
     }
 
     /// Returns the token of the agent lead, which is valid while its lead runs.
-    pub(crate) fn lead_token(&self) -> Result<Option<String>, StoreError> {
+    pub fn lead_token(&self) -> Result<Option<String>, StoreError> {
         Ok(self.current_lead()?.and_then(|lead| lead.token))
     }
 
@@ -201,12 +201,12 @@ impl TeamStore {
     }
 
     /// As [`TeamStore::last_lead`], with the process as its own host knows it.
-    pub(crate) fn recorded_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+    pub fn recorded_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         documents::read_typed(&self.lead_place(), FORMAT)
     }
 
     /// Returns the record of a lead that died without removing it; `None` while a lead is running.
-    pub(crate) fn dead_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+    pub fn dead_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         if self.shared.is_some() {
             return if self.is_lease_held()? { Ok(None) } else { self.last_lead() };
         }
@@ -215,7 +215,7 @@ impl TeamStore {
     }
 
     /// Removes the record of a lead that died. Returns true if there was one.
-    pub(crate) fn forget_dead_lead(&self) -> Result<bool, StoreError> {
+    pub fn forget_dead_lead(&self) -> Result<bool, StoreError> {
         if self.shared.is_some() {
             let dead = self.dead_lead()?;
             self.remove_lead_record()?;

@@ -10,10 +10,10 @@ use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::team::TeamStore;
 use super::teams::Store;
-use crate::model::id::{Incarnation, TeamName};
-use crate::sys::env;
-use crate::sys::fs::{self, About, FileKind};
-use crate::sys::socket_probe::{SocketState, probe};
+use model::id::{Incarnation, TeamName};
+use sys::env;
+use sys::fs::{self, About, FileKind};
+use sys::socket_probe::{SocketState, probe};
 
 /// Age above which a lock directory has no living holder, and a socket has had time to get its
 /// listener.
@@ -23,7 +23,7 @@ const OTHERS: u32 = 0o077;
 
 /// The kind of a leftover.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LeftoverKind {
+pub enum LeftoverKind {
     /// A lock directory that its holder no longer refreshes.
     Lock { age: Duration },
     /// A socket without a listener.
@@ -43,19 +43,19 @@ pub(crate) enum LeftoverKind {
 
 /// A path and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Leftover {
-    pub(crate) path: PathBuf,
-    pub(crate) kind: LeftoverKind,
+pub struct Leftover {
+    pub path: PathBuf,
+    pub kind: LeftoverKind,
 }
 
 impl Store {
     /// Returns the leftovers among the directories that all teams share.
-    pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
+    pub fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         dirs(std::iter::once(self.root().to_owned()).chain(self.common_dirs()), Some(self.root()))
     }
 
     /// Makes a directory private if other users can enter it. Returns true if it did.
-    pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
+    pub fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
         let is_open = matches!(leftover.kind, LeftoverKind::Open { .. });
         if is_open {
             fs::private_dir(&leftover.path)?;
@@ -66,12 +66,12 @@ impl Store {
 
 impl TeamStore {
     /// Returns true if phalanx created the team or runs members in it.
-    pub(crate) fn is_ours(&self) -> bool {
+    pub fn is_ours(&self) -> bool {
         self.shared.is_some() || fs::exists(&self.layout.settings())
     }
 
     /// Returns all leftovers in the team's directories.
-    pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
+    pub fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = dirs(self.layout.all_dirs(), None)?;
         if !self.is_ours() {
             // Another program has made them in its own way; those around them are reported.
@@ -98,7 +98,7 @@ impl TeamStore {
 
     /// Removes the stale locks and the temporary files of killed processes. The next writer would
     /// have to wait for the locks.
-    pub(crate) fn sweep_leftovers(&self) -> Result<(), StoreError> {
+    pub fn sweep_leftovers(&self) -> Result<(), StoreError> {
         self.written_dirs().iter().for_each(|dir| fs::sweep_abandoned(dir));
         self.stale_locks()?.iter().try_for_each(|lock| self.clear(lock).map(drop))
     }
@@ -124,7 +124,7 @@ impl TeamStore {
 
     /// Removes or repairs a leftover if that loses no data. Returns true if it did; leaves a path
     /// that is in use again.
-    pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
+    pub fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
         match &leftover.kind {
             LeftoverKind::Lock { .. } => self.free_lock(&leftover.path),
             LeftoverKind::Batch { .. } => {
@@ -232,7 +232,7 @@ fn entries(dir: &Path) -> Result<Vec<(PathBuf, About)>, StoreError> {
 
 /// Splits the path of a spec file into config root, team and run; `None` if it does not have that
 /// form.
-pub(crate) fn parse_spec_path(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
+pub fn parse_spec_path(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
     let incarnation = Incarnation::parse(path.file_stem()?.to_str()?).ok()?;
     let dir = path.ancestors().nth(4)?;
     let team = path.ancestors().nth(3)?.file_name()?.to_str()?;

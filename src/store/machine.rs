@@ -9,11 +9,11 @@ use super::format::refuse_newer;
 use super::journal::now;
 use super::layout::TeamLayout;
 use super::team::TeamStore;
-use crate::database::DocumentKind;
-use crate::model::digest;
-use crate::model::id::HostName;
-use crate::model::time::Timestamp;
-use crate::sys::{env, fs, rand};
+use database::DocumentKind;
+use model::digest;
+use model::id::HostName;
+use model::time::Timestamp;
+use sys::{env, fs, rand};
 
 /// Format version of the claim of a host name.
 const FORMAT: u32 = 1;
@@ -34,7 +34,7 @@ impl TeamStore {
     /// Returns the id of this machine: a digest of that of the system, which must stay
     /// confidential, or else a random one in the config root. `None` in a team of files, and on a
     /// machine that has not joined a team yet and has no id of the system.
-    pub(crate) fn machine(&self) -> Option<String> {
+    pub fn machine(&self) -> Option<String> {
         self.shared.as_ref()?;
         if let Some(id) = env::machine_id() {
             return Some(digest::hash(&[b"phalanx host", id.as_bytes()]));
@@ -77,7 +77,7 @@ impl TeamStore {
     }
 
     /// Returns true if another machine than this one has the name of a host.
-    pub(crate) fn is_host_elsewhere(&self, host: &HostName) -> Result<bool, StoreError> {
+    pub fn is_host_elsewhere(&self, host: &HostName) -> Result<bool, StoreError> {
         let Some(shared) = &self.shared else { return Ok(false) };
         let found = shared.document(DocumentKind::Host, &key(host)).read()?;
         let claim = found.and_then(|found| serde_json::from_value::<HostClaim>(found).ok());
@@ -85,7 +85,7 @@ impl TeamStore {
     }
 
     /// Makes the name of a host free for another machine.
-    pub(crate) fn forget_host(&self, host: &HostName) -> Result<(), StoreError> {
+    pub fn forget_host(&self, host: &HostName) -> Result<(), StoreError> {
         let Some(shared) = &self.shared else { return Ok(()) };
         shared.document(DocumentKind::Host, &key(host)).remove_if(|_: Value| Ok(true))
     }

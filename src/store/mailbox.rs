@@ -17,17 +17,17 @@ use super::repair_surrogates;
 use super::shared::until_written;
 use super::shared_mail::SharedMailbox;
 use super::team::TeamStore;
-use crate::database::MailScope;
-use crate::model::digest;
-use crate::model::envelope::{Envelope, MAX_TEXT};
-use crate::model::event::{Event, Note};
-use crate::model::id::MemberName;
-use crate::model::wire::{self, Object};
-use crate::sys::{failpoint, fs};
+use database::MailScope;
+use model::digest;
+use model::envelope::{Envelope, MAX_TEXT};
+use model::event::{Event, Note};
+use model::id::MemberName;
+use model::wire::{self, Object};
+use sys::{failpoint, fs};
 
 /// When [`Mailbox::acknowledge`] marks messages in the mailbox itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Marking {
+pub enum Marking {
     /// Only if the owner reads the mailbox through phalanx; any other belongs to the owner's
     /// program.
     IfReadByPhalanx,
@@ -35,7 +35,7 @@ pub(crate) enum Marking {
     Always,
 }
 
-pub(crate) struct Mailbox<'a> {
+pub struct Mailbox<'a> {
     team: &'a TeamStore,
     pub(super) owner: MemberName,
     pub(super) acks: AckLog,
@@ -44,7 +44,7 @@ pub(crate) struct Mailbox<'a> {
 
 impl TeamStore {
     /// Returns the mailbox of a member; its file need not exist.
-    pub(crate) fn mailbox(&self, owner: &MemberName) -> Mailbox<'_> {
+    pub fn mailbox(&self, owner: &MemberName) -> Mailbox<'_> {
         Mailbox {
             team: self,
             owner: owner.clone(),
@@ -54,7 +54,7 @@ impl TeamStore {
     }
 
     /// Syncs mailboxes that were created with [`Mailbox::create`], all at once.
-    pub(crate) fn sync_mailboxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
+    pub fn sync_mailboxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
         if self.shared.is_some() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Mailbox<'_> {
     ///
     /// # Errors
     /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`].
-    pub(crate) fn create(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
+    pub fn create(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
         if let Some(shared) = self.shared() {
             first.map_or(Ok(()), check_length)?;
             return shared.create(first);
@@ -108,7 +108,7 @@ impl Mailbox<'_> {
     }
 
     /// Removes the mailbox of a teammate that failed to start.
-    pub(crate) fn delete(&self) -> Result<(), StoreError> {
+    pub fn delete(&self) -> Result<(), StoreError> {
         if let Some(shared) = self.shared() {
             return shared.delete();
         }
@@ -117,7 +117,7 @@ impl Mailbox<'_> {
     }
 
     /// Returns the messages in the mailbox, oldest first.
-    pub(crate) fn entries(&self) -> Result<Vec<Envelope>, StoreError> {
+    pub fn entries(&self) -> Result<Vec<Envelope>, StoreError> {
         if let Some(shared) = self.shared() {
             return shared.read(MailScope::Recent);
         }
@@ -126,7 +126,7 @@ impl Mailbox<'_> {
 
     /// Returns the messages in the mailbox that `keep` accepts, oldest first and each once. Those
     /// that were delivered count as read.
-    pub(crate) fn entries_where(
+    pub fn entries_where(
         &self,
         keep: impl Fn(&Envelope) -> bool,
     ) -> Result<Vec<Envelope>, StoreError> {
@@ -158,7 +158,7 @@ impl Mailbox<'_> {
     }
 
     /// Returns all messages, oldest first, including archived ones.
-    pub(crate) fn all(&self) -> Result<Vec<Envelope>, StoreError> {
+    pub fn all(&self) -> Result<Vec<Envelope>, StoreError> {
         if let Some(shared) = self.shared() {
             return shared.read(MailScope::All);
         }
@@ -174,7 +174,7 @@ impl Mailbox<'_> {
     }
 
     /// Returns the message that phalanx wrote with this id, even if it is archived.
-    pub(crate) fn find(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
+    pub fn find(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
         if let Some(shared) = self.shared() {
             return shared.find(msg_id);
         }
@@ -184,13 +184,13 @@ impl Mailbox<'_> {
     }
 
     /// Returns the messages that were not delivered, oldest first.
-    pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
+    pub fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
         self.unread_where(|_| true)
     }
 
     /// Returns the messages that were not delivered and that `keep` accepts, oldest first. A
     /// mailbox can hold many messages that its reader has no use for yet.
-    pub(crate) fn unread_where(
+    pub fn unread_where(
         &self,
         keep: impl Fn(&Envelope) -> bool,
     ) -> Result<Vec<Envelope>, StoreError> {
@@ -208,7 +208,7 @@ impl Mailbox<'_> {
     }
 
     /// Like [`Mailbox::append`], but writes several messages at once.
-    pub(crate) fn append_all(&self, envelopes: &[Envelope]) -> Result<(), StoreError> {
+    pub fn append_all(&self, envelopes: &[Envelope]) -> Result<(), StoreError> {
         if let [one] = envelopes {
             return self.append(one);
         }
@@ -232,7 +232,7 @@ impl Mailbox<'_> {
     ///
     /// # Errors
     /// As [`Mailbox::append`]; the messages of a team of files may then be stored.
-    pub(crate) fn append_with_events(
+    pub fn append_with_events(
         &self,
         envelopes: &[Envelope],
         notes: Vec<Note>,
@@ -249,11 +249,7 @@ impl Mailbox<'_> {
     /// Records these messages as delivered, after which they are no longer unread, and marks and
     /// shortens the mailbox as `marking` says. Must be called only after the messages were
     /// delivered. Returns the ids that were not recorded before.
-    pub(crate) fn acknowledge(
-        &self,
-        ids: &[String],
-        marking: Marking,
-    ) -> Result<Vec<String>, StoreError> {
+    pub fn acknowledge(&self, ids: &[String], marking: Marking) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -273,7 +269,7 @@ impl Mailbox<'_> {
     /// that no other program is locked out. A writer that tries to lock once and gives up loses its
     /// message (observed: Claude Code 2.1.34), and a program that has just written often writes
     /// again.
-    pub(crate) fn record_delivered(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
+    pub fn record_delivered(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -285,7 +281,7 @@ impl Mailbox<'_> {
     }
 
     /// Marks delivered messages that are not marked yet, if phalanx reads the mailbox.
-    pub(crate) fn mark_delivered(&self) -> Result<(), StoreError> {
+    pub fn mark_delivered(&self) -> Result<(), StoreError> {
         if self.team.shared.is_some() {
             return Ok(());
         }
@@ -302,7 +298,7 @@ impl Mailbox<'_> {
 
     /// Removes these messages from the mailbox and the archive. Returns the ids that were not
     /// recorded as delivered before.
-    pub(crate) fn remove(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
+    pub fn remove(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
@@ -325,7 +321,7 @@ impl Mailbox<'_> {
 
     /// Writes a message's text to a separate file that only the user can read, and returns its
     /// path. The same message always gets the same path.
-    pub(crate) fn spill_text(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
+    pub fn spill_text(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
         let dir = self.team.layout.spilled_bodies(&self.owner);
         fs::private_dir(&dir)?;
         let file = dir.join(format!("{}.txt", digest::hash(&[envelope.msg_id.as_bytes()])));
@@ -336,7 +332,7 @@ impl Mailbox<'_> {
     /// Returns true if phalanx delivers the owner's messages: to the lead of a team that phalanx
     /// runs, and to each member that it started, unless the member's program reads the mailbox
     /// itself.
-    pub(crate) fn is_read_by_phalanx(&self) -> Result<bool, StoreError> {
+    pub fn is_read_by_phalanx(&self) -> Result<bool, StoreError> {
         if self.owner == MemberName::lead() {
             return Ok(self.team.is_ours());
         }

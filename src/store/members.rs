@@ -6,12 +6,12 @@ use super::error::StoreError;
 use super::journal::now;
 use super::shared::until_written;
 use super::team::TeamStore;
-use crate::database::DocumentKind;
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::record::{FORMAT, MemberRecord};
-use crate::model::time::Timestamp;
-use crate::sys::proc::{self, Liveness};
-use crate::sys::{env, fs};
+use database::DocumentKind;
+use model::id::{Incarnation, MemberName};
+use model::record::{FORMAT, MemberRecord};
+use model::time::Timestamp;
+use sys::proc::{self, Liveness};
+use sys::{env, fs};
 
 /// Time from the request for a run to its entry in the team, at most. A record that is older and
 /// has no entry was left by a process that died.
@@ -26,10 +26,7 @@ fn is_being_started(record: &MemberRecord, now: Timestamp) -> bool {
 
 impl TeamStore {
     /// Returns the record of a member's latest run.
-    pub(crate) fn member_record(
-        &self,
-        name: &MemberName,
-    ) -> Result<Option<MemberRecord>, StoreError> {
+    pub fn member_record(&self, name: &MemberName) -> Result<Option<MemberRecord>, StoreError> {
         let found: Option<MemberRecord> = documents::read_typed(&self.member_place(name), FORMAT)?;
         Ok(found.map(|record| self.as_seen_here(record, self.machine().as_deref())))
     }
@@ -40,7 +37,7 @@ impl TeamStore {
 
     /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
     /// torn or that have another form; each of these is journaled as quarantined.
-    pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
+    pub fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
         if let Some(shared) = &self.shared {
             let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member, FORMAT)?;
             let machine = self.machine();
@@ -63,7 +60,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::MemberTaken`] if another process starts a member of this name at the same time
     /// and both are in the shared store, whose roster no lock protects meanwhile.
-    pub(crate) fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
+    pub fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
         if let Some(shared) = &self.shared {
             let place = shared.document(DocumentKind::Member, &record.name.file_stem());
             let written = until_written(|| {
@@ -93,7 +90,7 @@ impl TeamStore {
 
     /// Changes the record of this run. Returns `None` and writes nothing if the run is not the
     /// latest one.
-    pub(crate) fn change_record<T>(
+    pub fn change_record<T>(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,
@@ -109,7 +106,7 @@ impl TeamStore {
     }
 
     /// Removes the record of a run that failed to start.
-    pub(crate) fn forget_record(
+    pub fn forget_record(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,

@@ -7,18 +7,18 @@ use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::team::TeamStore;
-use crate::database::DocumentKind;
-use crate::model::envelope::Envelope;
-use crate::model::event::Note;
-use crate::model::id::RequestId;
-use crate::model::question::Question;
+use database::DocumentKind;
+use model::envelope::Envelope;
+use model::event::Note;
+use model::id::RequestId;
+use model::question::Question;
 
 /// Format version of question files.
 const FORMAT: u32 = 1;
 
 impl TeamStore {
     /// Files a question. Returns false if its id is taken.
-    pub(crate) fn file_question(&self, question: &Question) -> Result<bool, StoreError> {
+    pub fn file_question(&self, question: &Question) -> Result<bool, StoreError> {
         documents::create(&self.question_place(&question.id), question)
     }
 
@@ -26,13 +26,13 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no question with this id.
-    pub(crate) fn question(&self, id: &RequestId) -> Result<Question, StoreError> {
+    pub fn question(&self, id: &RequestId) -> Result<Question, StoreError> {
         let found: Option<Question> = documents::read_typed(&self.question_place(id), FORMAT)?;
         found.filter(|q| q.id == *id).ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
     /// Returns all questions, oldest first.
-    pub(crate) fn questions(&self) -> Result<Vec<Question>, StoreError> {
+    pub fn questions(&self) -> Result<Vec<Question>, StoreError> {
         let mut found: Vec<Question> =
             self.in_requests(DocumentKind::Question, FORMAT, |stem| stem.starts_with(QUESTION))?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
@@ -43,7 +43,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no question with this id; the error of `edit`.
-    pub(crate) fn change_question<T>(
+    pub fn change_question<T>(
         &self,
         id: &RequestId,
         mut edit: impl FnMut(&mut Question) -> Result<T, StoreError>,
@@ -58,7 +58,7 @@ impl TeamStore {
     /// the journal, once. Any process that finds an answer unsent may send it. It has been sent and
     /// recorded when this returns, unless a process was killed between the two: then a team of files
     /// lacks the event.
-    pub(crate) fn send_reply(
+    pub fn send_reply(
         &self,
         id: &RequestId,
         envelope: &Envelope,
@@ -83,7 +83,7 @@ impl TeamStore {
     }
 
     /// Removes a question that is decided and answered; leaves any other.
-    pub(crate) fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
+    pub fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
         documents::remove_if(&self.question_place(id), FORMAT, Question::is_settled)
     }
 

@@ -10,18 +10,18 @@ use super::documents::{self, DocumentPlace};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::team::TeamStore;
-use crate::database::DocumentKind;
-use crate::model::digest;
-use crate::model::id::RequestId;
-use crate::model::request::ShutdownRequest;
-use crate::sys::fs;
+use database::DocumentKind;
+use model::digest;
+use model::id::RequestId;
+use model::request::ShutdownRequest;
+use sys::fs;
 
 /// Format version of request files.
 const FORMAT: u32 = 1;
 
 impl TeamStore {
     /// Files a request. Returns false if its id is taken.
-    pub(crate) fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
+    pub fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
         documents::create(&self.request_place(&request.id), request)
     }
 
@@ -29,13 +29,13 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no request with this id.
-    pub(crate) fn request(&self, id: &RequestId) -> Result<ShutdownRequest, StoreError> {
+    pub fn request(&self, id: &RequestId) -> Result<ShutdownRequest, StoreError> {
         let found = documents::read_typed(&self.request_place(id), FORMAT)?;
         found.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
     /// Returns all requests, oldest first.
-    pub(crate) fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
+    pub fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
         // Questions of members are in the same directory.
         let mut found: Vec<ShutdownRequest> =
             self.in_requests(DocumentKind::Request, FORMAT, |stem| !stem.starts_with(QUESTION))?;
@@ -47,7 +47,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::NoSuchRequest`] if there is no request with this id.
-    pub(crate) fn change_request(
+    pub fn change_request(
         &self,
         id: &RequestId,
         mut edit: impl FnMut(&mut ShutdownRequest),
@@ -65,7 +65,7 @@ impl TeamStore {
     }
 
     /// Removes a request that has ended and was verified without a deviation; leaves any other.
-    pub(crate) fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
+    pub fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
         documents::remove_if(&self.request_place(id), FORMAT, ShutdownRequest::is_settled)
     }
 

@@ -8,35 +8,35 @@ use super::documents;
 use super::error::StoreError;
 use super::repair_surrogates;
 use super::team::TeamStore;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TeamName};
-use crate::model::team::{LeadProcess, Member, Team};
-use crate::model::wire::{self, Object};
-use crate::sys::fs::{self, FileVersion};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TeamName};
+use model::team::{LeadProcess, Member, Team};
+use model::wire::{self, Object};
+use sys::fs::{self, FileVersion};
 
 /// Key of the ids of hidden panes.
 const HIDDEN: &str = "hiddenPaneIds";
 
 /// A snapshot of the team file.
 #[derive(Debug)]
-pub(crate) struct TeamFile {
+pub struct TeamFile {
     /// `None` if the file is missing.
-    pub(crate) version: Option<FileVersion>,
+    pub version: Option<FileVersion>,
     /// `None` if the file is torn or missing.
     file: Option<Object>,
     /// True if phalanx's copy of the team file has the same content.
-    pub(crate) is_remembered: bool,
+    pub is_remembered: bool,
 }
 
 impl TeamFile {
     /// Returns the team; `None` if the file is torn or missing.
-    pub(crate) fn team(&self) -> Option<Team> {
+    pub fn team(&self) -> Option<Team> {
         self.file.as_ref().map(Team::read)
     }
 }
 
 /// The roster during a change; exists only while the lock is held.
-pub(crate) struct Roster<'a> {
+pub struct Roster<'a> {
     team: &'a TeamName,
     file: &'a mut Object,
     is_given_up: bool,
@@ -48,7 +48,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::NoSuchTeam`] if the team file is missing; the error of `edit`.
-    pub(crate) fn change_roster<T>(
+    pub fn change_roster<T>(
         &self,
         mut edit: impl FnMut(&mut Roster) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -76,7 +76,7 @@ impl TeamStore {
     }
 
     /// Reads the team file once, without waiting for writers.
-    pub(crate) fn team_file_now(&self) -> Result<TeamFile, StoreError> {
+    pub fn team_file_now(&self) -> Result<TeamFile, StoreError> {
         if self.shared.is_some() {
             // It is always whole, and no other program writes it.
             let file = match documents::read(&self.roster_document())? {
@@ -96,14 +96,14 @@ impl TeamStore {
     /// Saves a whole team file that another program wrote as phalanx's copy, unless the file has
     /// changed since. Returns true if it did. Takes no lock, so that a process that is stopped here
     /// blocks no other; a change in between is seen at the next check.
-    pub(crate) fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
+    pub fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
         let Some(file) = seen.file.clone() else { return Ok(false) };
         Ok(self.team_file_version()? == seen.version
             && self.keep_last(&Value::Object(file)).is_ok())
     }
 
     /// Returns the version of the team file, which changes with each write.
-    pub(crate) fn team_file_version(&self) -> Result<Option<FileVersion>, StoreError> {
+    pub fn team_file_version(&self) -> Result<Option<FileVersion>, StoreError> {
         Ok(fs::version(&self.layout.team_file())?)
     }
 
@@ -114,7 +114,7 @@ impl TeamStore {
     }
 
     /// Returns the entry that a member had when phalanx last saw the team file whole.
-    pub(crate) fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
+    pub fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
         let file = if self.shared.is_some() { None } else { self.last_file() };
         let members = file.as_ref().and_then(|file| file.get("members")).and_then(Value::as_array);
         let entry =
@@ -123,7 +123,7 @@ impl TeamStore {
     }
 
     /// Restores a team file that another program left torn, and journals that.
-    pub(crate) fn restore_team_file(&self) -> Result<(), StoreError> {
+    pub fn restore_team_file(&self) -> Result<(), StoreError> {
         let place = self.roster_place();
         let held = HeldGate::take(&place)?;
         let restored = document::restore(&place, &held)?;
@@ -139,12 +139,12 @@ impl TeamStore {
 
 impl Roster<'_> {
     /// Leaves the file as it is, for an edit that fails for a reason that is not the store's.
-    pub(crate) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         self.is_given_up = true;
     }
 
     /// Returns the team as of this change.
-    pub(crate) fn team(&self) -> Team {
+    pub fn team(&self) -> Team {
         Team::read(self.file)
     }
 
@@ -152,7 +152,7 @@ impl Roster<'_> {
     ///
     /// # Errors
     /// [`StoreError::MemberTaken`] if the name is in use, ignoring case (ID-04, ID-05).
-    pub(crate) fn join(&mut self, member: &Member) -> Result<(), StoreError> {
+    pub fn join(&mut self, member: &Member) -> Result<(), StoreError> {
         // Parse the whole file only if the name is taken.
         if self.has(&member.name)
             && let Some(holder) = self.team().member(&member.name)
@@ -168,7 +168,7 @@ impl Roster<'_> {
 
     /// Restores the entry of a teammate that another program removed. Returns false if it is still
     /// there.
-    pub(crate) fn put_back(&mut self, name: &MemberName, entry: Object) -> bool {
+    pub fn put_back(&mut self, name: &MemberName, entry: Object) -> bool {
         let was_out = !self.has(name);
         if was_out {
             self.put(entry);
@@ -190,7 +190,7 @@ impl Roster<'_> {
 
     /// Removes a teammate. Returns true if it was on the roster. Its pane is removed from the
     /// hidden ones as well, because the id may be reused.
-    pub(crate) fn leave(&mut self, name: &MemberName) -> bool {
+    pub fn leave(&mut self, name: &MemberName) -> bool {
         if let Some(pane) = self.team().member(name).map(|member| member.pane_id.clone()) {
             self.set_hidden(&pane, false);
         }
@@ -202,20 +202,20 @@ impl Roster<'_> {
         members.len() < before
     }
 
-    pub(crate) fn set_lead(&mut self, lead: &LeadProcess) {
+    pub fn set_lead(&mut self, lead: &LeadProcess) {
         wire::put(self.file, "leadProcess", lead.to_object());
     }
 
-    pub(crate) fn drop_lead(&mut self) {
+    pub fn drop_lead(&mut self) {
         self.file.shift_remove("leadProcess");
     }
 
-    pub(crate) fn is_hidden(&self, pane: &str) -> bool {
+    pub fn is_hidden(&self, pane: &str) -> bool {
         wire::texts(self.file, HIDDEN).iter().any(|id| id == pane)
     }
 
     /// Marks the pane as hidden or as visible.
-    pub(crate) fn set_hidden(&mut self, pane: &str, hidden: bool) {
+    pub fn set_hidden(&mut self, pane: &str, hidden: bool) {
         match (self.file.get_mut(HIDDEN).and_then(Value::as_array_mut), hidden) {
             (Some(ids), false) => ids.retain(|id| id.as_str() != Some(pane)),
             (Some(ids), true) if ids.iter().all(|id| id.as_str() != Some(pane)) => {
@@ -233,7 +233,7 @@ impl Roster<'_> {
     }
 
     /// Sets one field of a member's entry. Returns false if the member is not on the roster.
-    pub(crate) fn set(&mut self, name: &MemberName, key: &str, value: impl Into<Value>) -> bool {
+    pub fn set(&mut self, name: &MemberName, key: &str, value: impl Into<Value>) -> bool {
         let members = self.file.get_mut("members").and_then(Value::as_array_mut);
         let entry = members.and_then(|m| m.iter_mut().find(|e| is_entry_of(e, name)));
         let Some(entry) = entry.and_then(Value::as_object_mut) else { return false };

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use super::error::StoreError;
 use super::format::refuse_newer;
-use crate::database::{
+use database::{
     ClaimScope, Database, DocumentKind, DocumentWrite, Interest, StoreChange, StoreUrl,
     StoredDocument, Subscription,
 };
-use crate::model::id::{HostName, MemberName, TeamName};
-use crate::model::settings::Settings;
-use crate::model::topic::Topic;
-use crate::model::wire::{self, Object};
-use crate::sys::{clock, rand};
+use model::id::{HostName, MemberName, TeamName};
+use model::settings::Settings;
+use model::topic::Topic;
+use model::wire::{self, Object};
+use sys::{clock, rand};
 
 /// Attempts to change a document that other processes change at the same time.
 const TRIES: u32 = 200;

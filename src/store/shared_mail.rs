@@ -6,11 +6,11 @@ use serde_json::Value;
 use super::error::StoreError;
 use super::journal;
 use super::shared::SharedTeam;
-use crate::database::{Appended, LogEntry, MailEntry, MailRow, MailScope};
-use crate::model::envelope::Envelope;
-use crate::model::event::Event;
-use crate::model::id::MemberName;
-use crate::model::wire;
+use database::{Appended, LogEntry, MailEntry, MailRow, MailScope};
+use model::envelope::Envelope;
+use model::event::Event;
+use model::id::MemberName;
+use model::wire;
 
 /// The mailbox of a member of a team in the shared store.
 pub(super) struct SharedMailbox<'a> {

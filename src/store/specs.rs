@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use super::document::{self, Durability};
 use super::error::StoreError;
 use super::team::TeamStore;
-use crate::model::id::Incarnation;
-use crate::model::spec::LauncherSpec;
-use crate::sys::fs;
+use model::id::Incarnation;
+use model::spec::LauncherSpec;
+use sys::fs;
 
 /// Largest spec that is read, in bytes.
 const MAX_SPEC: u64 = 16 * 1024 * 1024;
 
 impl TeamStore {
     /// Writes the spec and returns its path, the launcher's only argument.
-    pub(crate) fn keep_spec(&self, spec: &LauncherSpec) -> Result<PathBuf, StoreError> {
+    pub fn keep_spec(&self, spec: &LauncherSpec) -> Result<PathBuf, StoreError> {
         let path = self.spec_path(&spec.incarnation);
         document::write_new(&path, spec, Durability::ThisBoot)?;
         Ok(path)
     }
 
     /// Returns the path of the run's spec.
-    pub(crate) fn spec_path(&self, incarnation: &Incarnation) -> PathBuf {
+    pub fn spec_path(&self, incarnation: &Incarnation) -> PathBuf {
         self.layout.spec(incarnation)
     }
 
     /// Removes a spec that no launcher has read.
-    pub(crate) fn drop_spec(&self, incarnation: &Incarnation) -> Result<(), StoreError> {
+    pub fn drop_spec(&self, incarnation: &Incarnation) -> Result<(), StoreError> {
         fs::remove_file(&self.layout.spec(incarnation))?;
         Ok(())
     }
@@ -36,7 +36,7 @@ impl TeamStore {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the file does not parse; it is left in place.
-pub(crate) fn take_spec(path: &Path) -> Result<Option<LauncherSpec>, StoreError> {
+pub fn take_spec(path: &Path) -> Result<Option<LauncherSpec>, StoreError> {
     let Some(bytes) = fs::read(path, MAX_SPEC)? else { return Ok(None) };
     let spec = serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt {
         path: path.to_owned(),

@@ -13,8 +13,8 @@ mod shared;
 mod tests;
 mod work;
 
-pub(crate) use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
-pub(crate) use import::{TaskImport, TaskRevision};
-pub(crate) use rules::TaskStep;
+pub use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
+pub use import::{TaskImport, TaskRevision};
+pub use rules::TaskStep;
 pub(super) use shared::row;
-pub(crate) use work::{ClaimKind, NewTask};
+pub use work::{ClaimKind, NewTask};

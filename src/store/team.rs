@@ -11,18 +11,18 @@ use super::error::StoreError;
 use super::journal::{self, JournalReader, LogPlace};
 use super::layout::TeamLayout;
 use super::shared::SharedTeam;
-use crate::database::DocumentKind;
-use crate::model::event::{Event, Note};
-use crate::model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
-use crate::model::settings::{self, Settings};
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::sys::fs;
-use crate::sys::lock::holds_gate_in;
+use database::DocumentKind;
+use model::event::{Event, Note};
+use model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
+use model::settings::{self, Settings};
+use model::team::Team;
+use model::time::Timestamp;
+use sys::fs;
+use sys::lock::holds_gate_in;
 
 /// A team under a config root, or in a shared store.
 #[derive(Debug, Clone)]
-pub(crate) struct TeamStore {
+pub struct TeamStore {
     pub(super) root: PathBuf,
     pub(super) name: TeamName,
     /// The team's files; of a team in the shared store, only those that belong to this host.
@@ -45,24 +45,24 @@ impl TeamStore {
         }
     }
 
-    pub(crate) fn name(&self) -> &TeamName {
+    pub fn name(&self) -> &TeamName {
         &self.name
     }
 
     /// Returns the config root, by which a launcher finds the store.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Returns true if the process `pid` holds one of the gates of the team's files. The lease of
     /// the lead does not count.
-    pub(crate) fn holds_gate(&self, pid: i32) -> bool {
+    pub fn holds_gate(&self, pid: i32) -> bool {
         holds_gate_in(&self.layout.gates(), &self.layout.gate("lead"), pid)
     }
 
     /// Returns true if the team file exists, or may exist because the shared store cannot be
     /// reached, or access to the team's directory is denied.
-    pub(crate) fn exists(&self) -> bool {
+    pub fn exists(&self) -> bool {
         self.may_exist().unwrap_or(true)
     }
 
@@ -76,7 +76,7 @@ impl TeamStore {
     }
 
     /// Returns true if the team is in the shared store.
-    pub(crate) fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
 
@@ -84,7 +84,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::NoSuchTeam`] if it is missing or not an object.
-    pub(crate) fn team(&self) -> Result<Team, StoreError> {
+    pub fn team(&self) -> Result<Team, StoreError> {
         match documents::read(&self.roster_document())? {
             Some(Value::Object(file)) => Ok(Team::read(&file)),
             Some(_) | None => {
@@ -103,49 +103,49 @@ impl TeamStore {
     }
 
     /// Appends an event to the journal and returns it with its id and time.
-    pub(crate) fn record(&self, note: Note) -> Result<Event, StoreError> {
+    pub fn record(&self, note: Note) -> Result<Event, StoreError> {
         let mut events = self.record_all(vec![note])?;
         Ok(events.swap_remove(0))
     }
 
     /// Appends an event that nothing depends on, and ignores a failure. Does not wait for the
     /// shared store, whose round trip would delay what the caller does next.
-    pub(crate) fn record_unconfirmed(&self, note: Note) {
+    pub fn record_unconfirmed(&self, note: Note) {
         journal::append_unconfirmed(&self.log_place(), note);
     }
 
     /// Appends several events at once and returns them in order.
-    pub(crate) fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
+    pub fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
         journal::append(&self.log_place(), notes)
     }
 
     /// Returns a reader of all events, without any I/O.
-    pub(crate) fn journal(&self) -> JournalReader {
+    pub fn journal(&self) -> JournalReader {
         JournalReader::at_start(self.log_place())
     }
 
     /// Returns a reader of the events after this call.
-    pub(crate) fn journal_end(&self) -> Result<JournalReader, StoreError> {
+    pub fn journal_end(&self) -> Result<JournalReader, StoreError> {
         JournalReader::at_end(self.log_place())
     }
 
     /// Returns all events.
-    pub(crate) fn events(&self) -> Result<Vec<Event>, StoreError> {
+    pub fn events(&self) -> Result<Vec<Event>, StoreError> {
         self.journal().read()
     }
 
     /// Returns the events since `then` and possibly some earlier ones.
-    pub(crate) fn events_since(&self, then: Timestamp) -> Result<Vec<Event>, StoreError> {
+    pub fn events_since(&self, then: Timestamp) -> Result<Vec<Event>, StoreError> {
         journal::events_since(&self.log_place(), then)
     }
 
     /// Returns the number of lines of the journal that are not JSON.
-    pub(crate) fn torn_lines(&self) -> Result<usize, StoreError> {
+    pub fn torn_lines(&self) -> Result<usize, StoreError> {
         if self.shared.is_some() { Ok(0) } else { journal::torn_lines(&self.layout) }
     }
 
     /// Returns the team's settings; `None` for a team that Claude Code created.
-    pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
+    pub fn settings(&self) -> Result<Option<Settings>, StoreError> {
         let settings: Option<Settings> =
             documents::read_typed(&self.settings_place(), settings::FORMAT)?;
         Ok(match self.host() {
@@ -161,7 +161,7 @@ impl TeamStore {
     }
 
     /// Gives the team settings if it has none.
-    pub(crate) fn begin_settings(&self, settings: &Settings) -> Result<(), StoreError> {
+    pub fn begin_settings(&self, settings: &Settings) -> Result<(), StoreError> {
         documents::change_typed(
             &self.settings_place(),
             settings::FORMAT,
@@ -174,7 +174,7 @@ impl TeamStore {
 
     /// Returns the path and age of the file that was written last, out of the team file and the
     /// mailboxes; `None` for a team in the shared store, which only phalanx writes.
-    pub(crate) fn latest_write(&self) -> Result<Option<(PathBuf, Duration)>, StoreError> {
+    pub fn latest_write(&self) -> Result<Option<(PathBuf, Duration)>, StoreError> {
         if self.shared.is_some() {
             return Ok(None);
         }
@@ -188,10 +188,7 @@ impl TeamStore {
     }
 
     /// Changes the team's settings, if it has any.
-    pub(crate) fn change_settings(
-        &self,
-        mut edit: impl FnMut(&mut Settings),
-    ) -> Result<(), StoreError> {
+    pub fn change_settings(&self, mut edit: impl FnMut(&mut Settings)) -> Result<(), StoreError> {
         documents::change_typed(
             &self.settings_place(),
             settings::FORMAT,
@@ -211,12 +208,12 @@ impl TeamStore {
     }
 
     /// Returns the name of this host in a team of the shared store.
-    pub(crate) fn host(&self) -> Option<&HostName> {
+    pub fn host(&self) -> Option<&HostName> {
         self.shared.as_ref().map(|shared| &shared.host)
     }
 
     /// Makes the shared store refuse all later calls of a run. Has no effect in a team of files.
-    pub(crate) fn fence(&self, incarnation: &Incarnation) -> Result<(), StoreError> {
+    pub fn fence(&self, incarnation: &Incarnation) -> Result<(), StoreError> {
         match &self.shared {
             Some(shared) => Ok(shared.database.fence(shared.name(), incarnation.as_str())?),
             None => Ok(()),
@@ -224,41 +221,41 @@ impl TeamStore {
     }
 
     /// Returns the path of the team file, which other programs also use.
-    pub(crate) fn team_file(&self) -> PathBuf {
+    pub fn team_file(&self) -> PathBuf {
         self.layout.team_file()
     }
 
-    pub(crate) fn member_file(&self, name: &MemberName) -> PathBuf {
+    pub fn member_file(&self, name: &MemberName) -> PathBuf {
         self.layout.member(name)
     }
 
-    pub(crate) fn inbox_file(&self, name: &MemberName) -> PathBuf {
+    pub fn inbox_file(&self, name: &MemberName) -> PathBuf {
         self.layout.inbox(name)
     }
 
-    pub(crate) fn journal_file(&self) -> PathBuf {
+    pub fn journal_file(&self) -> PathBuf {
         self.layout.journal()
     }
 
     /// Returns the path of the output of a member without a pane.
-    pub(crate) fn log(&self, name: &MemberName) -> PathBuf {
+    pub fn log(&self, name: &MemberName) -> PathBuf {
         self.layout.logs().join(format!("{}.log", name.file_stem()))
     }
 
     /// Returns the path of the output of a run for one task. Names of members that phalanx starts
     /// contain no dot, so no member's log has this name.
-    pub(crate) fn task_log(&self, id: TaskId) -> PathBuf {
+    pub fn task_log(&self, id: TaskId) -> PathBuf {
         self.layout.logs().join(format!("task.{id}.log"))
     }
 
     /// Returns the path of the socket at which a run's launcher listens, unless the path is too
     /// long for a socket. Its directory may be missing.
-    pub(crate) fn socket(&self, incarnation: &Incarnation) -> PathBuf {
+    pub fn socket(&self, incarnation: &Incarnation) -> PathBuf {
         self.layout.socket(incarnation)
     }
 
     /// Returns the path of the output of a lead in the background.
-    pub(crate) fn lead_log(&self) -> PathBuf {
+    pub fn lead_log(&self) -> PathBuf {
         self.layout.logs().join("lead.log")
     }
 

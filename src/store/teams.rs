@@ -10,11 +10,11 @@ use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::shared::roster_names;
 use super::team::TeamStore;
-use crate::database::DatabaseError;
-use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
-use crate::model::settings::Settings;
-use crate::model::wire::Object;
-use crate::sys::{failpoint, fs, rand};
+use database::DatabaseError;
+use model::id::{HostName, Incarnation, MemberName, TeamName};
+use model::settings::Settings;
+use model::wire::Object;
+use sys::{failpoint, fs, rand};
 
 /// Name prefix of directories that are being deleted.
 const DELETED: &str = ".deleted-";
@@ -25,7 +25,7 @@ pub(super) const MAX_TEAMS: usize = 10_000;
 
 /// All teams under one config root, or in one shared store.
 #[derive(Debug, Clone)]
-pub(crate) struct Store {
+pub struct Store {
     root: PathBuf,
     access: Option<StoreAccess>,
     /// The store of all teams; `None` if teams are files, unless a team's address says otherwise.
@@ -46,22 +46,22 @@ fn deleted(dir: &str) -> Option<TeamName> {
 
 impl Store {
     /// Returns the store under `root`, without any I/O.
-    pub(crate) fn at(root: &Path) -> Store {
+    pub fn at(root: &Path) -> Store {
         Store { root: root.to_owned(), access: None, shared: None }
     }
 
     /// Returns the same store with access to shared stores, which teams under the root may be in.
-    pub(crate) fn with_access(self, access: StoreAccess) -> Store {
+    pub fn with_access(self, access: StoreAccess) -> Store {
         Store { access: Some(access), ..self }
     }
 
     /// Returns the store under another root.
-    pub(crate) fn under(&self, root: &Path) -> Store {
+    pub fn under(&self, root: &Path) -> Store {
         Store { root: root.to_owned(), access: self.access.clone(), shared: None }
     }
 
     /// Returns the same store for the processes of a run.
-    pub(crate) fn acting_for(&self, incarnation: &Incarnation) -> Store {
+    pub fn acting_for(&self, incarnation: &Incarnation) -> Store {
         let mut store = self.clone();
         if let Some(access) = &mut store.access {
             access.incarnation = Some(incarnation.to_string());
@@ -74,12 +74,12 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Database`] for an invalid address.
-    pub(crate) fn shared_at(&self, url: &str) -> Result<Store, StoreError> {
+    pub fn shared_at(&self, url: &str) -> Result<Store, StoreError> {
         self.joining(url, None, None)
     }
 
     /// Like [`Store::shared_at`], on the host of this name.
-    pub(crate) fn joining(
+    pub fn joining(
         &self,
         url: &str,
         password: Option<&str>,
@@ -95,7 +95,7 @@ impl Store {
         Store { root: root.to_owned(), access: None, shared: Some(shared) }
     }
 
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
@@ -105,44 +105,44 @@ impl Store {
     }
 
     /// Returns the directory of the user's own profiles, `NAME.toml`.
-    pub(crate) fn profiles(&self) -> PathBuf {
+    pub fn profiles(&self) -> PathBuf {
         TeamLayout::profiles(&self.root)
     }
 
     /// Returns the directory of the user's own templates of manifests, `NAME.toml`.
-    pub(crate) fn templates(&self) -> PathBuf {
+    pub fn templates(&self) -> PathBuf {
         TeamLayout::templates(&self.root)
     }
 
     /// Returns the user's files that may contain hooks: `hooks.toml`, and Claude Code's
     /// `settings.json`.
-    pub(crate) fn hook_files(&self) -> [PathBuf; 2] {
+    pub fn hook_files(&self) -> [PathBuf; 2] {
         [TeamLayout::hooks(&self.root), TeamLayout::claude_settings(&self.root)]
     }
 
     /// Returns the file of the user's keys and colours of the dashboard, `watch.toml`.
-    pub(crate) fn watch_settings_file(&self) -> PathBuf {
+    pub fn watch_settings_file(&self) -> PathBuf {
         TeamLayout::watch_settings(&self.root)
     }
 
     /// Returns the file of the user's own hosts, `hosts.toml`.
-    pub(crate) fn hosts_file(&self) -> PathBuf {
+    pub fn hosts_file(&self) -> PathBuf {
         TeamLayout::hosts(&self.root)
     }
 
     /// Returns the directory of the sockets of connections to hosts.
-    pub(crate) fn ssh_dir(&self) -> PathBuf {
+    pub fn ssh_dir(&self) -> PathBuf {
         TeamLayout::ssh_dir(&self.root)
     }
 
     /// Returns the directory of the user's agent files, `*.md`.
-    pub(crate) fn agents(&self) -> PathBuf {
+    pub fn agents(&self) -> PathBuf {
         TeamLayout::agents(&self.root)
     }
 
     /// Returns the teams that have a team file, by name. Skips directories whose names are not team
     /// names.
-    pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
+    pub fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         if let Some(shared) = &self.shared {
             let names = shared.database.teams()?;
             return Ok(names.iter().filter_map(|name| TeamName::existing(name).ok()).collect());
@@ -161,7 +161,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::NoSuchTeam`] if it has no team file.
-    pub(crate) fn team(&self, name: &TeamName) -> Result<TeamStore, StoreError> {
+    pub fn team(&self, name: &TeamName) -> Result<TeamStore, StoreError> {
         let team = self.locate(name)?;
         if team.may_exist()? {
             return Ok(team);
@@ -175,7 +175,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoSuchTeam`] if neither matches. A valid directory name matches even if there
     /// is no such team.
-    pub(crate) fn find(&self, given: &str) -> Result<TeamName, StoreError> {
+    pub fn find(&self, given: &str) -> Result<TeamName, StoreError> {
         let name = TeamName::existing(given)?;
         let stored = || {
             let team = self.locate(&name).and_then(|team| team.team());
@@ -191,7 +191,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::TeamTaken`] if the team's directory exists.
-    pub(crate) fn create(
+    pub fn create(
         &self,
         name: &TeamName,
         file: &Object,
@@ -223,7 +223,7 @@ impl Store {
     }
 
     /// Returns the team without any I/O: it may not exist, or be in a shared store.
-    pub(crate) fn open(&self, name: &TeamName) -> TeamStore {
+    pub fn open(&self, name: &TeamName) -> TeamStore {
         TeamStore {
             root: self.root.clone(),
             name: name.clone(),
@@ -245,7 +245,7 @@ impl Store {
     }
 
     /// Finishes an interrupted deletion of this team. Returns false if there was none.
-    pub(crate) fn finish_deletion(&self, name: &TeamName) -> Result<bool, StoreError> {
+    pub fn finish_deletion(&self, name: &TeamName) -> Result<bool, StoreError> {
         let team = self.locate(name)?;
         if team.shared.is_some() {
             return Ok(false);
@@ -319,7 +319,7 @@ impl TeamStore {
 
     /// Deletes what is left of a team without a team file. Returns false for a team that has one,
     /// or is in a shared store.
-    pub(crate) fn delete_without_file(&self) -> Result<bool, StoreError> {
+    pub fn delete_without_file(&self) -> Result<bool, StoreError> {
         let is_needed = [self.layout.team_file(), self.layout.store_address()];
         if self.shared.is_some() || is_needed.iter().any(|file| fs::exists(file)) {
             return Ok(false);
@@ -330,7 +330,7 @@ impl TeamStore {
     /// Deletes the team: renames its directories, so that it disappears at once, and then removes
     /// them, except for the journal, which is kept for some days. [`Store::finish_deletion`] or the
     /// next team of this name completes an interrupted deletion, without the journal.
-    pub(crate) fn delete(&self) -> Result<(), StoreError> {
+    pub fn delete(&self) -> Result<(), StoreError> {
         if let Some(shared) = &self.shared {
             shared.database.delete_team(shared.name())?;
         }

@@ -17,22 +17,22 @@ use tempfile::TempDir;
 use super::access::SharedStore;
 use super::teams::MAX_TEAMS;
 use super::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, take_spec};
-use crate::database::fixture::TestDatabase;
-use crate::database::{Database, DocumentKind, StoreUrl};
-use crate::model::board::Refusal;
-use crate::model::envelope::{Envelope, MAX_TEXT};
-use crate::model::event::EventKind;
-use crate::model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
-use crate::model::settings::Settings;
-use crate::model::spec::{LauncherSpec, OsText, Terminal};
-use crate::model::task::{CommandOutcome, TaskAction, TaskState};
-use crate::model::team::{Member, Team};
-use crate::model::time::Timestamp;
-use crate::sys::{clock, fs};
+use database::fixture::TestDatabase;
+use database::{Database, DocumentKind, StoreUrl};
+use model::board::Refusal;
+use model::envelope::{Envelope, MAX_TEXT};
+use model::event::EventKind;
+use model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
+use model::settings::Settings;
+use model::spec::{LauncherSpec, OsText, Terminal};
+use model::task::{CommandOutcome, TaskAction, TaskState};
+use model::team::{Member, Team};
+use model::time::Timestamp;
+use sys::{clock, fs};
 
-pub(in crate::store) use mail::wrapped;
+pub(crate) use mail::wrapped;
 
-pub(in crate::store) const NOW: Timestamp = Timestamp(1_795_214_628_804);
+pub(crate) const NOW: Timestamp = Timestamp(1_795_214_628_804);
 const LIMIT: u64 = 1 << 20;
 
 fn settings() -> Settings {
@@ -45,14 +45,14 @@ fn new_team(root: &Path) -> TeamStore {
     Store::at(root).create(&name, &file, &settings()).expect("team")
 }
 
-pub(in crate::store) fn fresh() -> (TempDir, TeamStore) {
+pub(crate) fn fresh() -> (TempDir, TeamStore) {
     let dir = tempfile::tempdir().expect("tempdir");
     let team = new_team(&dir.path().join("root"));
     (dir, team)
 }
 
 /// Runs a test on a team of files, and on one in PostgreSQL if that is installed.
-pub(in crate::store) fn on_both_stores(test: impl Fn(&TeamStore)) {
+pub(crate) fn on_both_stores(test: impl Fn(&TeamStore)) {
     let (_dir, team) = fresh();
     test(&team);
     let Some(database) = TestDatabase::create() else { return };
@@ -61,7 +61,7 @@ pub(in crate::store) fn on_both_stores(test: impl Fn(&TeamStore)) {
 }
 
 /// Returns a team in the shared store.
-pub(in crate::store) fn fresh_in(database: &TestDatabase) -> (TempDir, TeamStore) {
+pub(crate) fn fresh_in(database: &TestDatabase) -> (TempDir, TeamStore) {
     let dir = tempfile::tempdir().expect("tempdir");
     let url = StoreUrl::parse(&database.url()).expect("an address");
     let host = HostName::new("here").expect("name");
@@ -72,7 +72,7 @@ pub(in crate::store) fn fresh_in(database: &TestDatabase) -> (TempDir, TeamStore
     (dir, store.create(&name, &file, &settings()).expect("team"))
 }
 
-pub(in crate::store) fn who(name: &str) -> MemberName {
+pub(crate) fn who(name: &str) -> MemberName {
     MemberName::new(name).expect("name")
 }
 
@@ -85,16 +85,16 @@ fn teammate(name: &str) -> Member {
     member
 }
 
-pub(in crate::store) fn join(team: &TeamStore, name: &str) {
+pub(crate) fn join(team: &TeamStore, name: &str) {
     team.change_roster(|roster| roster.join(&teammate(name))).expect("join");
     team.mailbox(&who(name)).create(None).expect("mailbox");
 }
 
-pub(in crate::store) fn message(from: &str, text: &str, id: &str) -> Envelope {
+pub(crate) fn message(from: &str, text: &str, id: &str) -> Envelope {
     Envelope::new(from, text, id.to_owned(), NOW)
 }
 
-pub(in crate::store) fn command(subject: &str) -> NewTask {
+pub(crate) fn command(subject: &str) -> NewTask {
     let mut task = NewTask { subject: subject.to_owned(), ..NewTask::default() };
     task.fields.command = vec!["true".to_owned()];
     task
@@ -144,10 +144,8 @@ fn sd_04_interrupted_deletion_leaves_no_tasks_to_next_team() {
         let (dir, team) = fresh();
         let store = Store::at(&dir.path().join("root"));
         team.create_tasks(&[command("old work")], "team-lead", NOW).expect("a task");
-        let aside = dir
-            .path()
-            .join("root/teams")
-            .join(format!(".deleted-demo-{}", crate::sys::rand::uuid()));
+        let aside =
+            dir.path().join("root/teams").join(format!(".deleted-demo-{}", sys::rand::uuid()));
         fs::rename(&team.layout.team_dir(), &aside).expect("cut short here");
         let other = TeamName::new("other").expect("name");
         store

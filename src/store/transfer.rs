@@ -11,14 +11,14 @@ use super::error::StoreError;
 use super::handoffs::ReceivedHandoffs;
 use super::team::TeamStore;
 use super::teams::Store;
-use crate::database::DocumentKind;
-use crate::model::envelope::Envelope;
-use crate::model::event::Event;
-use crate::model::handoff::TeamHandoff;
-use crate::model::id::{TaskId, TeamName};
-use crate::model::settings::Settings;
-use crate::model::task::Task;
-use crate::model::wire::Object;
+use database::DocumentKind;
+use model::envelope::Envelope;
+use model::event::Event;
+use model::handoff::TeamHandoff;
+use model::id::{TaskId, TeamName};
+use model::settings::Settings;
+use model::task::Task;
+use model::wire::Object;
 
 /// The documents of a team that exist once for each member or request.
 const KINDS: [DocumentKind; 4] =
@@ -26,7 +26,7 @@ const KINDS: [DocumentKind; 4] =
 
 /// Everything that a store keeps of a team. Fields of other programs are included.
 #[derive(Debug)]
-pub(crate) struct TeamContents {
+pub struct TeamContents {
     /// The team file.
     file: Object,
     /// `None` for a team that Claude Code created.
@@ -73,7 +73,7 @@ impl MessageContents {
 
 impl TeamContents {
     /// Returns the numbers of tasks and of messages.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    pub fn counts(&self) -> (usize, usize) {
         (self.tasks.len(), self.mailboxes.iter().map(|mailbox| mailbox.messages.len()).sum())
     }
 }
@@ -84,7 +84,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// If a part cannot be read, since a copy without it would look complete.
-    pub(crate) fn contents(&self) -> Result<TeamContents, StoreError> {
+    pub fn contents(&self) -> Result<TeamContents, StoreError> {
         let ReceivedHandoffs { handoffs, faults } = self.received_handoffs()?;
         if let Some(problem) = faults.into_iter().next() {
             let what = format!("the handoffs of team {}", self.name);
@@ -102,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::TeamTaken`] if there is a team of this name.
-    pub(crate) fn create_with(
+    pub fn create_with(
         &self,
         name: &TeamName,
         contents: &TeamContents,

@@ -3,14 +3,14 @@
 use super::error::StoreError;
 use super::journal::now;
 use super::team::TeamStore;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::rate_limit::{LimitHit, RateLimit};
-use crate::model::usage::MemberUsage;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use model::rate_limit::{LimitHit, RateLimit};
+use model::usage::MemberUsage;
 
 impl TeamStore {
     /// Replaces the recorded usage. A later run of the name is left alone.
-    pub(crate) fn record_usage(
+    pub fn record_usage(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,
@@ -22,7 +22,7 @@ impl TeamStore {
 
     /// Records and journals that the account of the program has reached its usage limit; `None`:
     /// that it has answered again. A later run of the name is left alone.
-    pub(crate) fn record_limit(
+    pub fn record_limit(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,

@@ -7,22 +7,23 @@ use std::time::Duration;
 use super::error::StoreError;
 use super::layout::TeamLayout;
 use super::team::TeamStore;
-use crate::database::{Interest, Subscription};
-use crate::model::id::MemberName;
-use crate::model::topic::Topic;
-use crate::sys::fs;
-use crate::sys::watch::{PollingReason, Watch};
+use database::{Interest, Subscription};
+use model::id::MemberName;
+use model::topic::Topic;
+use sys::fs;
+use sys::watch::{PollingReason, Watch};
 
 /// A watch on a team, which calls back until dropped.
 #[derive(Debug)]
-pub(crate) enum TeamWatch {
+pub enum TeamWatch {
     Files(Watch),
-    Shared(#[expect(dead_code, reason = "held until dropped")] Subscription),
+    /// Held until dropped.
+    Shared(Subscription),
 }
 
 impl TeamWatch {
     /// See [`Watch::polling`].
-    pub(crate) fn polling(&self) -> Option<PollingReason> {
+    pub fn polling(&self) -> Option<PollingReason> {
         match self {
             TeamWatch::Files(watch) => watch.polling(),
             TeamWatch::Shared(_) => None,
@@ -32,7 +33,7 @@ impl TeamWatch {
 
 /// Reports whether a team has changed since the last call.
 #[derive(Debug)]
-pub(crate) struct TeamChanges {
+pub struct TeamChanges {
     // Dropping it ends the subscription.
     watch: TeamWatch,
     pending: Receiver<()>,
@@ -40,12 +41,12 @@ pub(crate) struct TeamChanges {
 
 impl TeamChanges {
     /// See [`Watch::polling`].
-    pub(crate) fn polling(&self) -> Option<PollingReason> {
+    pub fn polling(&self) -> Option<PollingReason> {
         self.watch.polling()
     }
 
     /// Returns true if something has changed since the last call, or changes within `limit`.
-    pub(crate) fn wait(&self, limit: Duration) -> bool {
+    pub fn wait(&self, limit: Duration) -> bool {
         self.pending.recv_timeout(limit).is_ok()
     }
 }
@@ -64,7 +65,7 @@ fn concerns(interest: &Interest, topic: &Topic) -> bool {
 impl TeamStore {
     /// Calls `on_change` on a separate thread for every change of the team, until the watch is
     /// dropped.
-    pub(crate) fn watch(
+    pub fn watch(
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<TeamWatch, StoreError> {
@@ -73,7 +74,7 @@ impl TeamStore {
 
     /// Like [`TeamStore::watch`], but only for changes that may concern this teammate. Many
     /// teammates watch one team, and a change reported to all of them wakes as many processes.
-    pub(crate) fn watch_as(
+    pub fn watch_as(
         &self,
         name: &MemberName,
         on_change: impl Fn(Topic) + Send + 'static,
@@ -82,7 +83,7 @@ impl TeamStore {
     }
 
     /// Like [`TeamStore::watch`], but only for the members' records.
-    pub(crate) fn watch_records(
+    pub fn watch_records(
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<TeamWatch, StoreError> {
@@ -112,7 +113,7 @@ impl TeamStore {
     }
 
     /// Returns a subscription to changes of the team after this call.
-    pub(crate) fn changes(&self) -> Result<TeamChanges, StoreError> {
+    pub fn changes(&self) -> Result<TeamChanges, StoreError> {
         // Capacity 1: a full channel already means that something changed, so a burst coalesces.
         let (sender, pending) = sync_channel(1);
         let watch = self.watch(move |_| {

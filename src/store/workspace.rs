@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use super::dirs;
 use super::error::StoreError;
 use super::team::TeamStore;
-use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::record::MemberRecord;
-use crate::model::scope::ChatName;
-use crate::model::task::Task;
-use crate::model::time::Timestamp;
-use crate::model::workspace::{
+use model::board::Board;
+use model::id::{MemberName, TaskId};
+use model::record::MemberRecord;
+use model::scope::ChatName;
+use model::task::Task;
+use model::time::Timestamp;
+use model::workspace::{
     FileFault, WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules, WorkspaceUse,
     only_task_at,
 };
-use crate::sys::fs::{self, Beneath, EntryBeneath, FsError, LineFile};
-use crate::sys::lock::{Gate, LOCK_DEADLINE};
+use sys::fs::{self, Beneath, EntryBeneath, FsError, LineFile};
+use sys::lock::{Gate, LOCK_DEADLINE};
 
 /// Entries of the workspace to look at. Beyond these it counts as full.
 const MAX_ENTRIES: usize = 10_000;
@@ -51,19 +51,19 @@ struct LoggedWrites {
 
 /// The files of one conversation, or of the whole workspace if it is shared.
 #[derive(Debug, Default)]
-pub(crate) struct WorkspaceListing {
-    pub(crate) files: Vec<WorkspaceFile>,
-    pub(crate) used: WorkspaceUse,
+pub struct WorkspaceListing {
+    pub files: Vec<WorkspaceFile>,
+    pub used: WorkspaceUse,
     /// Entries that no verb uses, relative to the workspace: links, devices, names that are not
     /// UTF-8.
-    pub(crate) unusable: Vec<String>,
+    pub unusable: Vec<String>,
     /// False if the workspace has too many entries to look at all of them.
-    pub(crate) complete: bool,
+    pub complete: bool,
 }
 
 impl TeamStore {
     /// Returns the directory of a conversation; it may be missing.
-    pub(crate) fn workspace_dir(&self, rules: &WorkspaceRules, chat: &ChatName) -> PathBuf {
+    pub fn workspace_dir(&self, rules: &WorkspaceRules, chat: &ChatName) -> PathBuf {
         let dir = rules.dir_of(chat);
         let root = self.layout.workspace();
         if dir.as_os_str().is_empty() { root } else { root.join(dir) }
@@ -73,7 +73,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`FsError::Refused`] if it is a symbolic link or not a directory.
-    pub(crate) fn make_workspace(
+    pub fn make_workspace(
         &self,
         rules: &WorkspaceRules,
         chat: &ChatName,
@@ -84,7 +84,7 @@ impl TeamStore {
 
     /// Lists the files of a conversation. A file that no verb wrote, or that was changed since, is
     /// attributed to the only task that was in progress at the time of its last change.
-    pub(crate) fn workspace_files(
+    pub fn workspace_files(
         &self,
         rules: &WorkspaceRules,
         chat: &ChatName,
@@ -93,10 +93,7 @@ impl TeamStore {
     }
 
     /// Returns the files of all conversations that were written during this task.
-    pub(crate) fn workspace_files_of(
-        &self,
-        task: TaskId,
-    ) -> Result<Vec<WorkspaceFile>, StoreError> {
+    pub fn workspace_files_of(&self, task: TaskId) -> Result<Vec<WorkspaceFile>, StoreError> {
         let mut files = self.workspace_files_in(Path::new(""))?.files;
         files.retain(|file| file.tasks.contains(&task));
         Ok(files)
@@ -104,9 +101,7 @@ impl TeamStore {
 
     /// Returns the paths of the files of all conversations, by the tasks during which they were
     /// written.
-    pub(crate) fn workspace_files_by_task(
-        &self,
-    ) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
+    pub fn workspace_files_by_task(&self) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
         let mut by_task: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
         for file in self.workspace_files_in(Path::new(""))?.files {
             for task in &file.tasks {
@@ -121,7 +116,7 @@ impl TeamStore {
     /// # Errors
     /// [`FileFault::Missing`], or [`FileFault::Unsafe`] if it is not a regular file of the
     /// workspace.
-    pub(crate) fn read_workspace_file(
+    pub fn read_workspace_file(
         &self,
         rules: &WorkspaceRules,
         chat: &ChatName,
@@ -142,7 +137,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::Workspace`] for a file beyond the limits, or one that is not a regular file.
     /// Nothing is changed then.
-    pub(crate) fn write_workspace_file(
+    pub fn write_workspace_file(
         &self,
         rules: &WorkspaceRules,
         chat: &ChatName,
@@ -193,7 +188,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`FileFault::Missing`]; [`FileFault::Changed`] if another member has written it meanwhile.
-    pub(crate) fn delete_workspace_file(
+    pub fn delete_workspace_file(
         &self,
         rules: &WorkspaceRules,
         chat: &ChatName,
@@ -351,8 +346,8 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::store::tests::{NOW, command, fresh, who};
-    use crate::sys::clock;
+    use crate::tests::{NOW, command, fresh, who};
+    use sys::clock;
 
     /// Before any file of a test is written.
     const LONG_AGO: Timestamp = Timestamp(1);
@@ -403,7 +398,7 @@ mod tests {
         assert_eq!(of_task[0].path, "default/a/report.md");
         assert!(team.workspace_files_of(TaskId(2)).expect("listed").is_empty());
         let shared = WorkspaceRules {
-            scope: crate::model::workspace::WorkspaceMode::Shared,
+            scope: model::workspace::WorkspaceMode::Shared,
             ..WorkspaceRules::default()
         };
         let all = team.workspace_files(&shared, &one).expect("listed");

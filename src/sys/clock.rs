@@ -10,23 +10,23 @@ use jiff::tz::TimeZone;
 static OFFSET_MS: AtomicI64 = AtomicI64::new(0);
 
 /// Sets the difference of the common clock to the clock of this machine, for this process.
-pub(crate) fn set_offset_ms(offset_ms: i64) {
+pub fn set_offset_ms(offset_ms: i64) {
     OFFSET_MS.store(offset_ms, Ordering::Relaxed);
 }
 
 /// Returns the difference that was set; 0 in a process that works on this machine alone.
-pub(crate) fn offset_ms() -> i64 {
+pub fn offset_ms() -> i64 {
     OFFSET_MS.load(Ordering::Relaxed)
 }
 
 /// Returns milliseconds since the Unix epoch, by the clock that all machines of a team share. The
 /// wall clock may step; use [`Deadline`] for waiting.
-pub(crate) fn now_ms() -> u64 {
+pub fn now_ms() -> u64 {
     machine_ms().saturating_add_signed(offset_ms())
 }
 
 /// As [`now_ms`], by the clock of this machine, which also stamps its files.
-pub(crate) fn machine_ms() -> u64 {
+pub fn machine_ms() -> u64 {
     system_ms().saturating_add_signed(test_offset_ms())
 }
 
@@ -52,18 +52,18 @@ fn system_ms() -> u64 {
 }
 
 /// Returns the time zone of this process: `TZ`, else that of the system, else UTC.
-pub(crate) fn local_zone() -> TimeZone {
+pub fn local_zone() -> TimeZone {
     TimeZone::system()
 }
 
 /// Blocks this thread. Must not be called on a thread of an async runtime.
-pub(crate) fn sleep(pause: Duration) {
+pub fn sleep(pause: Duration) {
     thread::sleep(pause);
 }
 
 /// A point on the monotonic clock at which a wait ends.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Deadline {
+pub struct Deadline {
     begun: Instant,
     // Stored as a duration rather than as an end `Instant`, so that an unlimited wait
     // (`Duration::MAX`) cannot overflow.
@@ -72,27 +72,27 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     /// Creates a deadline that expires `length` from now.
-    pub(crate) fn after(length: Duration) -> Deadline {
+    pub fn after(length: Duration) -> Deadline {
         Deadline { begun: Instant::now(), length }
     }
 
     /// Returns the time left; zero once expired.
-    pub(crate) fn remaining(&self) -> Duration {
+    pub fn remaining(&self) -> Duration {
         self.length.saturating_sub(self.elapsed())
     }
 
     /// Returns true once no time is left.
-    pub(crate) fn expired(&self) -> bool {
+    pub fn expired(&self) -> bool {
         self.remaining().is_zero()
     }
 
     /// Returns the duration given to [`Deadline::after`].
-    pub(crate) fn length(&self) -> Duration {
+    pub fn length(&self) -> Duration {
         self.length
     }
 
     /// Returns the time since the deadline was set.
-    pub(crate) fn elapsed(&self) -> Duration {
+    pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 }

@@ -9,7 +9,7 @@ thread_local! {
 
 /// Runs `work` and returns `None` if it panics. A panic hook should print nothing then, see
 /// [`is_contained`]. After a panic, values that `work` was changing are in an unknown state.
-pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
+pub fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
     let before = CONTAINED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     CONTAINED.set(before);
@@ -17,7 +17,7 @@ pub(crate) fn contain<T>(work: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// Returns true while this thread is inside of [`contain`].
-pub(crate) fn is_contained() -> bool {
+pub fn is_contained() -> bool {
     CONTAINED.get()
 }
 

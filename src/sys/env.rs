@@ -13,17 +13,17 @@ use super::fs::FsError;
 use super::{native, proc};
 
 /// Returns all variables, including empty ones.
-pub(crate) fn vars() -> Vec<(OsString, OsString)> {
+pub fn vars() -> Vec<(OsString, OsString)> {
     env::vars_os().collect()
 }
 
 /// Returns the command line of this process, program first.
-pub(crate) fn args() -> Vec<OsString> {
+pub fn args() -> Vec<OsString> {
     env::args_os().collect()
 }
 
 /// Returns one variable; an empty one counts as unset.
-pub(crate) fn var(name: &str) -> Option<OsString> {
+pub fn var(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
@@ -31,44 +31,44 @@ pub(crate) fn var(name: &str) -> Option<OsString> {
 ///
 /// # Errors
 /// [`FsError::Io`] if the directory has been removed.
-pub(crate) fn current_dir() -> Result<PathBuf, FsError> {
+pub fn current_dir() -> Result<PathBuf, FsError> {
     env::current_dir()
         .map_err(|source| FsError::io("find the working directory", Path::new("."), source))
 }
 
 /// Makes `dir` the working directory of this process.
-pub(crate) fn enter_dir(dir: &Path) -> Result<(), FsError> {
+pub fn enter_dir(dir: &Path) -> Result<(), FsError> {
     env::set_current_dir(dir).map_err(|source| FsError::io("enter", dir, source))
 }
 
 /// Returns the executable of this process.
-pub(crate) fn current_exe() -> Result<PathBuf, FsError> {
+pub fn current_exe() -> Result<PathBuf, FsError> {
     env::current_exe()
         .map_err(|source| FsError::io("find the phalanx executable", Path::new("phalanx"), source))
 }
 
 /// Returns `$HOME` if set, otherwise the home directory in the password database.
-pub(crate) fn home_dir() -> Option<PathBuf> {
+pub fn home_dir() -> Option<PathBuf> {
     let from_database = || User::from_uid(Uid::current()).ok().flatten().map(|user| user.dir);
     var("HOME").map(PathBuf::from).or_else(from_database)
 }
 
 /// Returns the host's name; `localhost` if the system reports none.
-pub(crate) fn hostname() -> String {
+pub fn hostname() -> String {
     let name = unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".to_owned())
 }
 
 /// Returns the id of this boot; process start times are only comparable within one. Empty if the
 /// system has none.
-pub(crate) fn boot_id() -> String {
+pub fn boot_id() -> String {
     static BOOT: LazyLock<String> = LazyLock::new(|| native::boot_id().unwrap_or_default());
     BOOT.clone()
 }
 
 /// Returns the id that the system has had since its installation (`/etc/machine-id`); `None` if it
 /// has none, as on macOS.
-pub(crate) fn machine_id() -> Option<String> {
+pub fn machine_id() -> Option<String> {
     static MACHINE: LazyLock<Option<String>> = LazyLock::new(|| {
         let text = std::fs::read_to_string("/etc/machine-id").ok()?;
         let id = text.trim();
@@ -80,7 +80,7 @@ pub(crate) fn machine_id() -> Option<String> {
 /// Returns a name of the set of processes in which a pid of this process is unique: the host and,
 /// if the system has them, its pid namespace, as `host#pid:[4026531836]`. The format is that of
 /// Claude Code's `pidSpace`, observed with 2.1.330.
-pub(crate) fn pid_space() -> String {
+pub fn pid_space() -> String {
     match native::pid_namespace() {
         Some(space) => format!("{}#{space}", hostname()),
         None => hostname(),
@@ -88,37 +88,37 @@ pub(crate) fn pid_space() -> String {
 }
 
 /// Returns the operating system's name: `linux`, `macos` …
-pub(crate) fn os() -> &'static str {
+pub fn os() -> &'static str {
     env::consts::OS
 }
 
 /// Returns the effective user id.
-pub(crate) fn effective_uid() -> u32 {
+pub fn effective_uid() -> u32 {
     Uid::effective().as_raw()
 }
 
 /// Returns the effective group id.
-pub(crate) fn effective_gid() -> u32 {
+pub fn effective_gid() -> u32 {
     Gid::effective().as_raw()
 }
 
 /// Returns true if standard input is a terminal.
-pub(crate) fn stdin_is_tty() -> bool {
+pub fn stdin_is_tty() -> bool {
     io::stdin().is_terminal()
 }
 
 /// Returns true if standard output is a terminal.
-pub(crate) fn stdout_is_tty() -> bool {
+pub fn stdout_is_tty() -> bool {
     io::stdout().is_terminal()
 }
 
 /// Returns true if standard error is a terminal.
-pub(crate) fn stderr_is_tty() -> bool {
+pub fn stderr_is_tty() -> bool {
     io::stderr().is_terminal()
 }
 
 /// Returns the terminal at standard input, otherwise the controlling terminal, as `/dev/pts/7`.
-pub(crate) fn tty_name() -> Option<String> {
+pub fn tty_name() -> Option<String> {
     let at_stdin =
         unistd::ttyname(io::stdin()).ok().and_then(|path| path.into_os_string().into_string().ok());
     at_stdin.or_else(|| proc::tty_of(proc::Process::current().pid))
@@ -126,7 +126,7 @@ pub(crate) fn tty_name() -> Option<String> {
 
 /// Returns the executable that `name` refers to. A name without a slash is looked up in `path` (a
 /// PATH value; this process's PATH is not used), one with a slash is resolved against `cwd`.
-pub(crate) fn find_program(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Option<PathBuf> {
+pub fn find_program(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Option<PathBuf> {
     which::which_in(name, path, cwd).ok()
 }
 

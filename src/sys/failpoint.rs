@@ -79,11 +79,11 @@ mod armed {
 
 /// Kills or stops this process, or panics, if a test requested that for the point `name`.
 #[cfg(debug_assertions)]
-pub(crate) fn hit(name: &str) {
+pub fn hit(name: &str) {
     armed::hit(name);
 }
 
 /// Does nothing: a release has no fail points.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub(crate) fn hit(_name: &str) {}
+pub fn hit(_name: &str) {}

@@ -16,13 +16,13 @@ const REPORTS: usize = 1024;
 
 /// Ends the waits of an [`OutputWatch`] when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Stopper {
+pub struct Stopper {
     open: PipeWriter,
 }
 
 impl Stopper {
     /// Ends the current wait or pause, or the next one.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         // Fails only if the other end is gone.
         let _ = (&self.open).write_all(&[1]);
     }
@@ -30,7 +30,7 @@ impl Stopper {
 
 /// Waits for output on a terminal. Without a terminal it waits for time to pass.
 #[derive(Debug)]
-pub(crate) struct OutputWatch {
+pub struct OutputWatch {
     stopped: PipeReader,
     /// Readable after output; never blocks.
     events: Option<OwnedFd>,
@@ -38,7 +38,7 @@ pub(crate) struct OutputWatch {
 
 /// The reason why a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wakeup {
+pub enum Wakeup {
     /// A program has written to the terminal since [`OutputWatch::clear`].
     Output,
     /// [`Stopper::wake`] was called.
@@ -53,32 +53,32 @@ impl OutputWatch {
     ///
     /// # Errors
     /// Fails if the process has run out of descriptors.
-    pub(crate) fn new() -> io::Result<(OutputWatch, Stopper)> {
+    pub fn new() -> io::Result<(OutputWatch, Stopper)> {
         let (stopped, open) = pipe()?;
         Ok((OutputWatch { stopped, events: None }, Stopper { open }))
     }
 
     /// Watches the terminal at this path, instead of the one before. Returns false if the system
     /// does not report its output.
-    pub(crate) fn watch(&mut self, tty: &Path) -> bool {
+    pub fn watch(&mut self, tty: &Path) -> bool {
         self.events = if portable::is_forced() { None } else { native::tty_output(tty).ok() };
         self.events.is_some()
     }
 
     /// Waits for output, for the end of `limit`, or for the end of the [`Stopper`]. Output is
     /// reported until it is cleared.
-    pub(crate) fn wait(&self, limit: Duration) -> Wakeup {
+    pub fn wait(&self, limit: Duration) -> Wakeup {
         self.wait_with(self.events.as_ref(), limit)
     }
 
     /// Waits for `length`, whatever is written meanwhile, or for [`Stopper::wake`]. Returns false
     /// if the [`Stopper`] was dropped.
-    pub(crate) fn pause(&self, length: Duration) -> bool {
+    pub fn pause(&self, length: Duration) -> bool {
         self.wait_with(None, length) != Wakeup::Stopped
     }
 
     /// Discards the reports of earlier output.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         let mut reports = [0; REPORTS];
         if let Some(events) = &self.events {
             while unistd::read(events, &mut reports).is_ok_and(|count| count > 0) {}

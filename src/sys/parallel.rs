@@ -5,7 +5,7 @@ use std::thread;
 
 /// Applies `work` to all items on at most `threads` threads and returns the results in order. Work
 /// on the CPU wants one thread for each core, work that waits for the disk more.
-pub(crate) fn parallel_map<T: Sync, R: Send>(
+pub fn parallel_map<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
@@ -27,7 +27,7 @@ pub(crate) fn parallel_map<T: Sync, R: Send>(
 }
 
 /// Number of threads for a few milliseconds of work on the CPU: the cores, at most four.
-pub(crate) fn cores() -> usize {
+pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 

@@ -3,12 +3,12 @@
 use uuid::Uuid;
 
 /// Returns a version 4 UUID: 36 characters, lower case, hyphenated.
-pub(crate) fn uuid() -> String {
+pub fn uuid() -> String {
     Uuid::new_v4().to_string()
 }
 
 /// Returns 32 lower-case hexadecimal characters, all 128 bits random.
-pub(crate) fn token() -> String {
+pub fn token() -> String {
     let mut bytes = *Uuid::new_v4().as_bytes();
     // A v4 UUID fixes six bits, all in bytes 6 and 8; fill these two from a second draw.
     let second = *Uuid::new_v4().as_bytes();
@@ -19,7 +19,7 @@ pub(crate) fn token() -> String {
 
 /// Returns a number in `0..bound` (0 if `bound` is 0). Slightly biased: for jitter, not for
 /// secrets.
-pub(crate) fn below(bound: u64) -> u64 {
+pub fn below(bound: u64) -> u64 {
     let (high, _) = Uuid::new_v4().as_u64_pair();
     high.checked_rem(bound).unwrap_or(0)
 }

@@ -20,15 +20,15 @@ use tokio::signal::unix::{self, SignalKind};
 use super::ready;
 
 /// Numbers of the signals that phalanx sends or distinguishes.
-pub(crate) const HUP: i32 = libc::SIGHUP;
-pub(crate) const INT: i32 = libc::SIGINT;
-pub(crate) const QUIT: i32 = libc::SIGQUIT;
-pub(crate) const TERM: i32 = libc::SIGTERM;
-pub(crate) const WINCH: i32 = libc::SIGWINCH;
+pub const HUP: i32 = libc::SIGHUP;
+pub const INT: i32 = libc::SIGINT;
+pub const QUIT: i32 = libc::SIGQUIT;
+pub const TERM: i32 = libc::SIGTERM;
+pub const WINCH: i32 = libc::SIGWINCH;
 
 /// Makes a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG` instead of ending
 /// this process. Installs a handler, because programs would inherit an ignored signal.
-pub(crate) fn survive_file_size_limit() {
+pub fn survive_file_size_limit() {
     extern "C" fn ignore(_: libc::c_int) {}
     let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::SA_RESTART, SigSet::empty());
     // SAFETY: the handler calls no function and touches no memory.
@@ -38,7 +38,7 @@ pub(crate) fn survive_file_size_limit() {
 
 /// A signal that asks this process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// `SIGINT`, as by Ctrl-C.
     Interrupt,
     /// `SIGTERM`: an orderly shutdown is requested.
@@ -51,7 +51,7 @@ pub(crate) enum Signal {
 
 impl Signal {
     /// Returns the exit status that shells report for a process ended by this signal.
-    pub(crate) fn exit_code(self) -> i32 {
+    pub fn exit_code(self) -> i32 {
         match self {
             Signal::Hangup => 129,
             Signal::Interrupt => 130,
@@ -64,7 +64,7 @@ impl Signal {
 /// Receiver of `SIGINT`, `SIGTERM` and `SIGHUP`. From its creation on, they no longer end the
 /// process; [`Signals::recv`] returns them instead.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
     hangup: unix::Signal,
@@ -72,7 +72,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     /// Installs the handlers. Must be called inside a tokio runtime with I/O enabled.
-    pub(crate) fn new() -> io::Result<Signals> {
+    pub fn new() -> io::Result<Signals> {
         Ok(Signals {
             interrupt: unix::signal(SignalKind::interrupt())?,
             terminate: unix::signal(SignalKind::terminate())?,
@@ -81,7 +81,7 @@ impl Signals {
     }
 
     /// Waits for the next signal. Cancel safe: dropping the future loses no signal.
-    pub(crate) async fn recv(&mut self) -> Signal {
+    pub async fn recv(&mut self) -> Signal {
         // A stream ends only with its runtime, and this future ends with it too.
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
@@ -93,7 +93,7 @@ impl Signals {
 
 /// A signal of the terminal or of job control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TerminalSignal {
+pub enum TerminalSignal {
     /// Ctrl-Z.
     Suspend,
     /// `SIGCONT`: the job was continued.
@@ -107,7 +107,7 @@ pub(crate) enum TerminalSignal {
 /// Receiver of the signals in [`TerminalSignal`]. From its creation on, Ctrl-Z and Ctrl-\ have no
 /// effect until [`act_by_default`] applies their default action.
 #[derive(Debug)]
-pub(crate) struct TerminalSignals {
+pub struct TerminalSignals {
     suspend: unix::Signal,
     resume: unix::Signal,
     quit: unix::Signal,
@@ -116,7 +116,7 @@ pub(crate) struct TerminalSignals {
 
 impl TerminalSignals {
     /// Installs the handlers. Must be called inside a tokio runtime with I/O enabled.
-    pub(crate) fn new() -> io::Result<TerminalSignals> {
+    pub fn new() -> io::Result<TerminalSignals> {
         let stream = |signal| unix::signal(SignalKind::from_raw(signal));
         Ok(TerminalSignals {
             suspend: stream(libc::SIGTSTP)?,
@@ -127,7 +127,7 @@ impl TerminalSignals {
     }
 
     /// Waits for the next signal. Cancel safe.
-    pub(crate) async fn recv(&mut self) -> TerminalSignal {
+    pub async fn recv(&mut self) -> TerminalSignal {
         tokio::select! {
             _ = self.suspend.recv() => TerminalSignal::Suspend,
             _ = self.resume.recv() => TerminalSignal::Continue,
@@ -139,7 +139,7 @@ impl TerminalSignals {
 
 /// Applies a signal's default action, which stops or ends this process. Returns once the process is
 /// continued; at once for `Continue` and `Resize`, which have no such action.
-pub(crate) fn act_by_default(signal: TerminalSignal) -> io::Result<()> {
+pub fn act_by_default(signal: TerminalSignal) -> io::Result<()> {
     let signal = match signal {
         TerminalSignal::Suspend => nix::sys::signal::Signal::SIGTSTP,
         TerminalSignal::Quit => nix::sys::signal::Signal::SIGQUIT,
@@ -256,12 +256,12 @@ mod tests {
     #[test]
     fn signals_arrive_instead_of_killing() {
         // Runs in a process of its own, because the handlers stay installed.
-        run_helper(helper("sys::signal::tests::helper_signals_itself"));
+        run_helper(helper("signal::tests::helper_signals_itself"));
     }
 
     #[test]
     fn signals_in_the_queue_keep_their_order_and_are_pending_after_it() {
-        run_helper(helper("sys::signal::tests::helper_queues_signals"));
+        run_helper(helper("signal::tests::helper_queues_signals"));
     }
 
     /// Forks, because the signals must be blocked in all threads.

@@ -17,7 +17,7 @@ use super::fs::{FileVersion, FsError, version};
 use super::{env, native, ready};
 
 /// Longest path of a socket, in bytes (PT-05). The kernel's field must also hold a terminating NUL.
-pub(crate) const LONGEST_PATH: usize =
+pub const LONGEST_PATH: usize =
     size_of::<libc::sockaddr_un>() - offset_of!(libc::sockaddr_un, sun_path) - 1;
 
 /// Timeout of one wait for a connection; another wait follows.
@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A socket that accepts connections of this user. Its file is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Listener {
+pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
     /// The socket's file as it was created, so that another file of the same name is not removed.
@@ -42,7 +42,7 @@ impl Listener {
     ///
     /// # Errors
     /// [`FsError::Io`] if `path` exists or the socket cannot be created.
-    pub(crate) fn bind(path: &Path) -> Result<Listener, FsError> {
+    pub fn bind(path: &Path) -> Result<Listener, FsError> {
         let fail = |source| FsError::io("create the socket", path, source);
         let (closed, open) = pipe().map_err(fail)?;
         let socket = UnixListener::bind(path).map_err(fail)?;
@@ -55,7 +55,7 @@ impl Listener {
     }
 
     /// Returns the path of the socket.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -63,7 +63,7 @@ impl Listener {
     ///
     /// # Errors
     /// Fails after [`Listener::close`], or if the process has run out of descriptors.
-    pub(crate) fn accept(&self) -> io::Result<UnixStream> {
+    pub fn accept(&self) -> io::Result<UnixStream> {
         loop {
             let mut fds = [self.socket.as_fd(), self.closed.as_fd()]
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
@@ -87,7 +87,7 @@ impl Listener {
 
     /// Stops accepting connections, wakes threads that wait in [`Listener::accept`], and removes
     /// the file.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         drop(self.open.lock().unwrap_or_else(PoisonError::into_inner).take());
         let is_same =
             |now: FileVersion, made: FileVersion| (now.dev, now.ino) == (made.dev, made.ino);
@@ -109,7 +109,7 @@ impl Drop for Listener {
 /// # Errors
 /// `ConnectionRefused` or `NotFound` if its process is gone, `PermissionDenied` if the process
 /// belongs to another user.
-pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
     if is_ours(&stream) {
         Ok(stream)

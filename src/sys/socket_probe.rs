@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The state of a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SocketState {
+pub enum SocketState {
     Listening,
     Missing,
     /// A socket without a listener.
@@ -24,7 +24,7 @@ pub(crate) enum SocketState {
 }
 
 /// Connects to the socket and closes the connection.
-pub(crate) fn probe(path: &Path) -> SocketState {
+pub fn probe(path: &Path) -> SocketState {
     let (sender, answer) = channel();
     let path = path.to_owned();
     // On a thread: connecting to a socket whose queue is full blocks without a limit.

@@ -45,7 +45,7 @@ const STATUS_REPLY: &[u8] = b"\x1b[0n";
 
 /// The next input of a [`RawTerminal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TerminalInput {
+pub enum TerminalInput {
     /// Bytes from the keyboard.
     Keys(Vec<u8>),
     /// A signal with this number.
@@ -57,7 +57,7 @@ pub(crate) enum TerminalInput {
 }
 
 /// The terminal at standard input in raw mode, restored on drop.
-pub(crate) struct RawTerminal {
+pub struct RawTerminal {
     before: Termios,
     signals: SignalQueue,
 }
@@ -66,7 +66,7 @@ impl RawTerminal {
     /// Sets raw mode. Must be called in the first thread before others exist: the signals of
     /// [`TerminalInput::Signal`] are blocked in this thread, until the drop, and in the threads
     /// that it starts.
-    pub(crate) fn enter() -> io::Result<RawTerminal> {
+    pub fn enter() -> io::Result<RawTerminal> {
         let signals = SignalQueue::new(&forwarded_signals())?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -76,7 +76,7 @@ impl RawTerminal {
     }
 
     /// Waits for the keyboard, a signal or `other`, whichever is first.
-    pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<TerminalInput> {
+    pub fn next(&self, other: BorrowedFd) -> io::Result<TerminalInput> {
         let stdin = io::stdin();
         loop {
             let fds = [self.signals.as_fd(), other, stdin.as_fd()];
@@ -97,7 +97,7 @@ impl RawTerminal {
 impl RawTerminal {
     /// Waits at most `limit`; returns `None` if nothing has happened. The keyboard takes precedence
     /// over `other`, which may be readable all the time.
-    pub(crate) fn next_within(
+    pub fn next_within(
         &self,
         other: BorrowedFd,
         limit: Duration,
@@ -129,21 +129,21 @@ impl Drop for RawTerminal {
 
 /// Unblocks these signals in the calling thread, which need not be the one that dropped the
 /// [`RawTerminal`].
-pub(crate) fn let_signals_through() {
+pub fn let_signals_through() {
     let _ = forwarded_signals().thread_unblock();
 }
 
 /// Turns off the echo of the terminal at standard error until dropped. Keys typed meanwhile stay in
 /// its input queue for the program that reads next.
 #[derive(Debug)]
-pub(crate) struct EchoOff {
+pub struct EchoOff {
     before: Termios,
 }
 
 impl EchoOff {
     /// Turns the echo off. Returns `None` if standard error is not the controlling terminal, or if
     /// another job is in its foreground: changing the modes would stop this process.
-    pub(crate) fn enter() -> Option<EchoOff> {
+    pub fn enter() -> Option<EchoOff> {
         if !has_terminal() {
             return None;
         }
@@ -172,7 +172,7 @@ fn has_terminal() -> bool {
 
 /// Returns true if another job is in the foreground of the terminal at standard error, as after
 /// `bg`.
-pub(crate) fn is_background() -> bool {
+pub fn is_background() -> bool {
     unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job != unistd::getpgrp())
 }
 
@@ -180,7 +180,7 @@ pub(crate) fn is_background() -> bool {
 /// a query only after the output before that. Discards what was typed. Returns false if the
 /// terminal does not answer. One that cannot be asked, because another job is in its foreground,
 /// counts as having processed the output.
-pub(crate) fn wait_processed(limit: Duration) -> bool {
+pub fn wait_processed(limit: Duration) -> bool {
     let deadline = Deadline::after(limit);
     let stdin = io::stdin();
     if !unistd::tcgetpgrp(&stdin).is_ok_and(|job| job == unistd::getpgrp()) {
@@ -236,21 +236,21 @@ fn typed(stdin: &io::Stdin) -> io::Result<Option<TerminalInput>> {
 
 /// The terminal at standard output, opened so that no write blocks.
 #[derive(Debug)]
-pub(crate) struct Display {
+pub struct Display {
     file: File,
 }
 
 impl Display {
     /// Opens the terminal again: O_NONBLOCK is a property of the open file description, and the
     /// inherited one is shared with the shell.
-    pub(crate) fn open() -> io::Result<Display> {
+    pub fn open() -> io::Result<Display> {
         let path = unistd::ttyname(io::stdout()).unwrap_or_else(|_| PathBuf::from("/dev/tty"));
         let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
         Ok(Display { file: OpenOptions::new().write(true).custom_flags(flags).open(path)? })
     }
 
     /// Returns a second handle, for another thread.
-    pub(crate) fn try_clone(&self) -> io::Result<Display> {
+    pub fn try_clone(&self) -> io::Result<Display> {
         Ok(Display { file: self.file.try_clone()? })
     }
 
@@ -258,7 +258,7 @@ impl Display {
     ///
     /// # Errors
     /// `TimedOut` if `give_up` returns true, otherwise the error of the write.
-    pub(crate) fn show(&self, bytes: &[u8], give_up: &dyn Fn() -> bool) -> io::Result<()> {
+    pub fn show(&self, bytes: &[u8], give_up: &dyn Fn() -> bool) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
             match (&self.file).write(rest) {

@@ -6,7 +6,7 @@ mod notified;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use notified::Notified;
 
 /// Failure to watch directories.
 #[derive(Debug, Error)]
-pub(crate) enum WatchError {
+pub enum WatchError {
     /// No watcher could be created.
     #[error("cannot watch for file changes")]
     Start {
@@ -60,7 +60,7 @@ enum Detection {
 
 /// The reason why directories are compared instead of waiting for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PollingReason {
+pub enum PollingReason {
     /// The system does not report changes by other machines.
     NetworkFiles,
     /// A limit of the system is reached (on Linux: of inotify instances or watches).
@@ -81,7 +81,7 @@ impl Detection {
 }
 
 /// A watch on directories, which calls back for each changed entry until dropped.
-pub(crate) struct Watch {
+pub struct Watch {
     source: EventSource,
     detection: Detection,
     dirs: Arc<Mutex<Vec<PathBuf>>>,
@@ -138,7 +138,7 @@ impl Watch {
     /// # Errors
     /// [`WatchError::Start`] if no watcher can be created; [`WatchError::Add`] if a directory
     /// cannot be added. If the cause is a limit of the system, directories are polled instead.
-    pub(crate) fn new(
+    pub fn new(
         dirs: &[PathBuf],
         on_change: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Result<Watch, WatchError> {
@@ -174,7 +174,7 @@ impl Watch {
 
     /// Returns why directories are compared every two seconds; `None` if the system reports
     /// changes.
-    pub(crate) fn polling(&self) -> Option<PollingReason> {
+    pub fn polling(&self) -> Option<PollingReason> {
         match self.detection {
             Detection::Events => None,
             Detection::Polling(_, reason) => Some(reason),
@@ -186,7 +186,7 @@ impl Watch {
     ///
     /// # Errors
     /// [`WatchError::Add`] if it is missing or the limit of watches is reached.
-    pub(crate) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
+    pub fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
         self.source.add(dir).map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         if !dirs.iter().any(|known| known == dir) {
@@ -220,22 +220,22 @@ pub(super) fn is_remote(dir: &Path) -> bool {
 
 /// A blocking interface to [`Watch`] for tests, which reports whether anything has changed since
 /// the last call.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 #[derive(Debug)]
-pub(crate) struct Changes {
+pub struct Changes {
     // Dropping it ends the subscription.
     _watch: Watch,
     pending: Receiver<()>,
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl Changes {
     /// Subscribes to the directories. A caller that subscribes before its first read misses no
     /// change.
     ///
     /// # Errors
     /// As [`Watch::new`].
-    pub(crate) fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
+    pub fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
         // Capacity 1: a full channel already means that something changed, so a burst coalesces.
         let (sender, pending) = sync_channel(1);
         let notify = move |_: &Path| {
@@ -247,7 +247,7 @@ impl Changes {
     }
 
     /// Returns true if something has changed since the last call, or changes within `limit`.
-    pub(crate) fn wait(&self, limit: Duration) -> bool {
+    pub fn wait(&self, limit: Duration) -> bool {
         self.pending.recv_timeout(limit).is_ok()
     }
 }

@@ -11,16 +11,16 @@ use super::member_io::{self, MemberIo, MemberRun};
 use super::react::react;
 use super::sources::{self, WorkerInput};
 use super::state::{Me, WorkerState};
-use crate::event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
-use crate::launcher::command::{self, Canceller, WorkerScreen};
-use crate::model::id::TaskId;
-use crate::model::placement::BackendKind;
-use crate::model::task::{CommandOutcome, Task, TaskAction};
-use crate::model::topic::Topic;
-use crate::ops::board::task::Completed;
-use crate::ops::{self, ClaimKind, Context, OpsError, TaskStep, TeamStore};
-use crate::sys::clock::Deadline;
-use crate::sys::proc;
+use event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
+use launcher::command::{self, Canceller, WorkerScreen};
+use model::id::TaskId;
+use model::placement::BackendKind;
+use model::task::{CommandOutcome, Task, TaskAction};
+use model::topic::Topic;
+use ops::board::task::Completed;
+use ops::{self, ClaimKind, Context, OpsError, TaskStep, TeamStore};
+use sys::clock::Deadline;
+use sys::proc;
 
 /// The worker's surroundings, which tests replace.
 struct WorkerProcess {
@@ -47,11 +47,7 @@ struct WorkerDriver<'a> {
 ///
 /// The member's record cannot be read at the start. Later failures are printed in the pane and
 /// retried.
-pub(crate) async fn worker(
-    ctx: &Context,
-    team: &TeamStore,
-    me: MemberRun,
-) -> Result<i32, OpsError> {
+pub async fn worker(ctx: &Context, team: &TeamStore, me: MemberRun) -> Result<i32, OpsError> {
     let queue = InputQueue::new();
     sources::forward_signals(queue.inputs());
     let alone = proc::become_subreaper();

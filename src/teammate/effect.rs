@@ -1,12 +1,12 @@
 //! Effects of the steps of teammates and of workers, which their drivers execute in order.
 
-use crate::model::id::{RequestId, TaskId};
-use crate::model::lifecycle::Cause;
-use crate::model::protocol::Message;
-use crate::model::question::Typed;
-use crate::model::rate_limit::LimitHit;
-use crate::model::task::TaskAction;
-use crate::model::task::{CommandOutcome, Task};
+use model::id::{RequestId, TaskId};
+use model::lifecycle::Cause;
+use model::protocol::Message;
+use model::question::Typed;
+use model::rate_limit::LimitHit;
+use model::task::TaskAction;
+use model::task::{CommandOutcome, Task};
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::envelope::Envelope;
-use crate::model::id::TaskId;
-use crate::model::lifecycle::MemberState;
-use crate::model::request::ShutdownRequest;
-use crate::model::task::{CommandOutcome, Task};
-use crate::sys::signal::Signal;
+use model::envelope::Envelope;
+use model::id::TaskId;
+use model::lifecycle::MemberState;
+use model::request::ShutdownRequest;
+use model::task::{CommandOutcome, Task};
+use sys::signal::Signal;
 
 /// Request files by id, or the reason why a request could not be read.
 pub(crate) type Requests = BTreeMap<String, Result<ShutdownRequest, String>>;
@@ -16,9 +16,9 @@ pub(crate) type Requests = BTreeMap<String, Result<ShutdownRequest, String>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OpFailure {
     /// The reason, for display.
-    pub(crate) text: String,
+    pub text: String,
     /// Set if a retry cannot help.
-    pub(crate) lasting: bool,
+    pub lasting: bool,
 }
 
 /// An event of any teammate. Each carries all data needed to react to it.

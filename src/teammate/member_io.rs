@@ -3,18 +3,18 @@
 
 use super::effect::{MemberEffect, OutboundOp};
 use super::event::{MemberEvent, OpFailure, Requests};
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, RequestId};
-use crate::model::protocol::Message;
-use crate::model::topic::Topic;
-use crate::ops::{self, Context, Kind, OpsError, TeamStore};
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName, RequestId};
+use model::protocol::Message;
+use model::topic::Topic;
+use ops::{self, Context, Kind, OpsError, TeamStore};
 
 /// The member and run that this process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct MemberRun {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
+pub struct MemberRun {
+    pub name: MemberName,
+    pub incarnation: Incarnation,
 }
 
 /// The files of the team, as far as they concern one run of a member.

@@ -8,13 +8,13 @@ use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
 use super::state::{
     CurrentTask, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState, follow_clock,
 };
-use crate::model::id::TaskId;
-use crate::model::lifecycle::Cause;
-use crate::model::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
-use crate::model::task::TaskAction;
-use crate::model::task::{CommandOutcome, Task};
-use crate::model::text;
-use crate::model::time::{Timestamp, human};
+use model::id::TaskId;
+use model::lifecycle::Cause;
+use model::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
+use model::task::TaskAction;
+use model::task::{CommandOutcome, Task};
+use model::text;
+use model::time::{Timestamp, human};
 
 /// Delay after the mailbox could not be read for a lasting reason, in milliseconds.
 const LONG_PAUSE_MS: u64 = 60_000;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::event::WorkerEvent;
-use crate::event_loop::{Batch, InputQueue, Inputs};
-use crate::model::id::TaskId;
-use crate::model::task::CommandOutcome;
-use crate::sys::clock::Deadline;
-use crate::sys::signal::{Signal, Signals};
+use event_loop::{Batch, InputQueue, Inputs};
+use model::id::TaskId;
+use model::task::CommandOutcome;
+use sys::clock::Deadline;
+use sys::signal::{Signal, Signals};
 
 /// An input that the driver turns into an event.
 #[derive(Debug)]

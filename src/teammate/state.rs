@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::effect::{OutboundOp, WorkerEffect};
 use super::event::{OpFailure, Requests};
-use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
-use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
-use crate::model::request::ShutdownRequest;
-use crate::model::task::{CommandOutcome, Task};
-use crate::model::text;
-use crate::model::time::{Timestamp, human};
+use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
+use model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
+use model::request::ShutdownRequest;
+use model::task::{CommandOutcome, Task};
+use model::text;
+use model::time::{Timestamp, human};
 
 /// Delay before a retry, in milliseconds.
 pub(super) const PAUSE_MS: u64 = 1000;
@@ -17,13 +17,13 @@ pub(super) const PAUSE_MS: u64 = 1000;
 /// The identity and placement of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Me {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
-    pub(crate) team: TeamName,
+    pub name: MemberName,
+    pub incarnation: Incarnation,
+    pub team: TeamName,
     /// The pane according to `$TMUX_PANE`.
-    pub(crate) pane: Option<String>,
+    pub pane: Option<String>,
     /// The backend's name in the team file.
-    pub(crate) backend: &'static str,
+    pub backend: &'static str,
 }
 
 /// The current task.

@@ -5,20 +5,20 @@ use std::iter;
 
 use serde_json::{Value, json};
 
-use crate::backend::choose::{Facts, Tier, choose};
-use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::placement::BackendKind;
-use crate::model::rules::{Rule, RuleSet, Use, judge};
-use crate::model::task::{Extra, Task, TaskState};
-use crate::profile::{self, Profile, Screenshot};
+use backend::choose::{Facts, Tier, choose};
+use model::board::Board;
+use model::id::{MemberName, TaskId};
+use model::placement::BackendKind;
+use model::rules::{Rule, RuleSet, Use, judge};
+use model::task::{Extra, Task, TaskState};
+use profile::{self, Profile, Screenshot};
 
 /// Evaluates permission rules on one use of a tool, by a member that works in `/w` and whose home
 /// is `/home/u`. `rules` are the lists deny, ask and allow, each separated by commas; `subject` is
 /// the command, the URL or the path. Returns `allow`, `deny`, or `ask` if a person must decide.
 ///
 /// ```
-/// use phalanx::testing::may_use_tool;
+/// use testing::may_use_tool;
 ///
 /// // A command line is allowed only if each of its commands is.
 /// let rules = ["Bash(git push:*)", "", "Bash(git:*), Bash(npm test)"];
@@ -80,7 +80,7 @@ pub fn may_use_tool(rules: [&str; 3], tool: &str, subject: &str) -> &'static str
 /// Judges a screen by the rules of a profile, which are given as TOML. Returns the program's state.
 ///
 /// ```
-/// use phalanx::testing::judge_screen;
+/// use testing::judge_screen;
 ///
 /// let rules = r#"
 ///     [[rule]]
@@ -133,7 +133,7 @@ pub fn judge_screen(rules: &str, screen: &str) -> String {
 /// `metadata.phalanx`. Ids count from 1; `run` is a command if missing.
 ///
 /// ```
-/// use phalanx::testing::next_task;
+/// use testing::next_task;
 /// use serde_json::json;
 ///
 /// let next = |board| next_task("ann", Some("tester"), &board);
@@ -200,7 +200,7 @@ pub fn next_task(member: &str, role: Option<&str>, board: &Value) -> Option<u64>
 /// Returns `None` if the requested backend does not work here.
 ///
 /// ```
-/// use phalanx::testing::backend;
+/// use testing::backend;
 ///
 /// // `auto`: the tmux or iTerm2 that the caller sees, else tmux in the background, else PTYs.
 /// //                         in tmux  tmux   iTerm2
@@ -231,7 +231,7 @@ pub fn backend(setting: &str, inside_tmux: bool, tmux: bool, iterm2: bool) -> Op
 /// Returns the places that a spawn tries, in order, if each of them fails.
 ///
 /// ```
-/// use phalanx::testing::fallback;
+/// use testing::fallback;
 ///
 /// assert_eq!(fallback("tmux", false), ["tmux", "pty", "one-shot"]);
 /// assert_eq!(fallback("tmux", true), ["tmux", "iterm2", "pty", "one-shot"]);

@@ -5,9 +5,9 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::host::HostConfig;
-use crate::model::id::HostName;
-use crate::remote::{HostConnection, HostError, timed};
+use model::host::HostConfig;
+use model::id::HostName;
+use remote::{HostConnection, HostError, timed};
 
 /// A connection to a host.
 #[derive(Debug)]

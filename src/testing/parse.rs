@@ -3,15 +3,15 @@
 
 use serde_json::Value;
 
-use crate::config::hosts;
-use crate::config::manifest::Manifest;
-use crate::database::{StoreUrl, parse_messages};
-use crate::model::envelope::Envelope;
-use crate::model::id::TaskId;
-use crate::model::protocol::Message;
-use crate::model::task::Task;
-use crate::model::team::Team;
-use crate::ops::hosts::parse_line;
+use config::hosts;
+use config::manifest::Manifest;
+use database::{StoreUrl, parse_messages};
+use model::envelope::Envelope;
+use model::id::TaskId;
+use model::protocol::Message;
+use model::task::Task;
+use model::team::Team;
+use ops::hosts::parse_line;
 
 /// Parses a mailbox and each text in it as a protocol message. Returns whether the bytes were JSON.
 ///

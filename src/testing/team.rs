@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::record::MemberRecord;
-use crate::model::settings::Settings;
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName, TaskId, TeamName};
+use model::record::MemberRecord;
+use model::settings::Settings;
 use strum::VariantArray;
 
-use crate::model::task::{Task, TaskAction};
-use crate::model::team;
-use crate::store::{
+use model::task::{Task, TaskAction};
+use model::team;
+use store::{
     ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamChanges, TeamStore, now,
 };
 

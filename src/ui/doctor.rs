@@ -1,8 +1,8 @@
 //! The report of `doctor`, most severe findings first.
 
 use super::paint::{Paint, Tint};
-use crate::model::text;
-use crate::ops::doctor::{CheckReport, CheckVerdict, Checked, Finding, Severity};
+use model::text;
+use ops::doctor::{CheckReport, CheckVerdict, Checked, Finding, Severity};
 
 /// The label and colour of each severity.
 const SEVERITIES: [(Severity, &str, Tint); 3] = [
@@ -15,7 +15,7 @@ const INDENT: &str = "         ";
 
 /// Formats one paragraph for each finding, then a summary. Notes that require no action appear only
 /// when `verbose`.
-pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
+pub fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
     let shown =
         |finding: &&Finding| verbose || finding.severity != Severity::Note || finding.fix.is_some();
     let findings: Vec<&Finding> = checked.findings.iter().filter(shown).collect();
@@ -25,7 +25,7 @@ pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
 }
 
 /// Formats one line for each check, then a summary.
-pub(crate) fn self_test(reports: &[CheckReport], os: &str, paint: Paint) -> String {
+pub fn self_test(reports: &[CheckReport], os: &str, paint: Paint) -> String {
     let width = reports.iter().map(|report| report.check.len()).max().unwrap_or(0);
     let mut lines: Vec<String> = reports.iter().map(|report| check(report, width, paint)).collect();
     let count = |result| reports.iter().filter(|report| report.result == result).count();

@@ -2,11 +2,11 @@
 
 use super::life::span;
 use super::paint::Tint;
-use crate::model::event::{Event, EventKind};
-use crate::model::question::Typed;
-use crate::model::record;
-use crate::model::text;
-use crate::model::wire;
+use model::event::{Event, EventKind};
+use model::question::Typed;
+use model::record;
+use model::text;
+use model::wire;
 
 /// Maximum length of texts from events, in characters.
 const LONGEST: usize = 200;

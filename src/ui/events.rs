@@ -5,26 +5,26 @@ use super::event_words;
 use super::life::{member_word, span};
 use super::paint::{Paint, Tint};
 use super::progress::TeamProgress;
-use crate::model::event::{Event, EventKind};
-use crate::model::lifecycle::MemberState;
-use crate::model::time::{self, Timestamp};
-use crate::model::{text, wire};
+use model::event::{Event, EventKind};
+use model::lifecycle::MemberState;
+use model::time::{self, Timestamp};
+use model::{text, wire};
 
 /// The column width of a time such as `59m ago`.
 const WHEN: usize = 8;
 
 /// The form of lines for events.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EventFormat {
-    pub(crate) now: Timestamp,
+pub struct EventFormat {
+    pub now: Timestamp,
     /// Times are absolute, not relative to `now`.
-    pub(crate) absolute: bool,
+    pub absolute: bool,
     /// Maximum number of characters in a line.
-    pub(crate) width: Option<usize>,
-    pub(crate) paint: Paint,
+    pub width: Option<usize>,
+    pub paint: Paint,
 }
 
-pub(crate) fn event_lines(events: &[Event], format: EventFormat) -> String {
+pub fn event_lines(events: &[Event], format: EventFormat) -> String {
     let name =
         |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
     let widest = events.iter().map(|event| name(event).chars().count()).max().unwrap_or(0);
@@ -226,7 +226,7 @@ fn number(event: &Event, key: &str) -> u64 {
 mod tests {
     use super::super::progress::tests::{event, name, run};
     use super::*;
-    use crate::model::event::Note;
+    use model::event::Note;
 
     fn format(width: Option<usize>) -> EventFormat {
         EventFormat {

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::life::state_tint;
 use super::paint::{Paint, Tint};
-use crate::model::assessment::Doing;
-use crate::model::{text, time};
-use crate::ops::views::explain::{Delivery, Explained, Happened};
+use model::assessment::Doing;
+use model::{text, time};
+use ops::views::explain::{Delivery, Explained, Happened};
 
 /// The column at which values begin.
 const COLUMN: usize = 11;
@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 
 /// Formats three lines: what the member is doing, why, and what to type. Below them are the last
 /// lines of an ended run. `all` adds the evidence.
-pub(crate) fn explain(found: &Explained, all: bool, paint: Paint) -> String {
+pub fn explain(found: &Explained, all: bool, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state.doing), &text::line(&found.state.describe()));
     let since = found.state.state_ms.map(time::human).map(|span| match found.state.doing {

@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::paint::{Paint, Tint};
 use super::report::ids;
-use crate::model::board::Board;
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::model::text;
-use crate::ops::views::snapshot::TaskCard;
+use model::board::Board;
+use model::id::TaskId;
+use model::task::Task;
+use model::text;
+use ops::views::snapshot::TaskCard;
 
 /// Maximum length of a subject, in characters.
 const SUBJECT: usize = 60;
@@ -23,26 +23,26 @@ const MAX_INDENT: usize = 16;
 
 /// A task of a [`TaskGraph`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct GraphNode {
-    pub(crate) id: TaskId,
-    pub(crate) subject: String,
+pub struct GraphNode {
+    pub id: TaskId,
+    pub subject: String,
     /// The task's state; `unreadable` if its file could not be read.
-    pub(crate) state: &'static str,
+    pub state: &'static str,
 }
 
 /// The tasks to draw and their dependencies, in the order of ids. It may contain cycles, because
 /// other programs write task files too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct TaskGraph {
-    pub(crate) tasks: Vec<GraphNode>,
+pub struct TaskGraph {
+    pub tasks: Vec<GraphNode>,
     /// Pairs of blocker and blocked task.
-    pub(crate) edges: Vec<(TaskId, TaskId)>,
+    pub edges: Vec<(TaskId, TaskId)>,
 }
 
 /// The form in which a graph is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum GraphFormat {
+pub enum GraphFormat {
     #[default]
     Text,
     Mermaid,
@@ -52,7 +52,7 @@ pub(crate) enum GraphFormat {
 impl TaskGraph {
     /// Returns the graph of the open tasks, or of all with `all`. Tasks that another program
     /// reserves for itself are left out.
-    pub(crate) fn new(board: &Board, all: bool) -> TaskGraph {
+    pub fn new(board: &Board, all: bool) -> TaskGraph {
         let drawn: Vec<&Task> =
             board.work().filter(|task| all || !task.state.frees_dependants()).collect();
         let mut tasks: Vec<GraphNode> = drawn
@@ -80,7 +80,7 @@ impl TaskGraph {
     }
 
     /// Draws the graph, without a line break at the end.
-    pub(crate) fn draw(&self, format: GraphFormat, paint: Paint) -> String {
+    pub fn draw(&self, format: GraphFormat, paint: Paint) -> String {
         match format {
             GraphFormat::Text => self.tree(paint),
             GraphFormat::Mermaid => self.mermaid(),
@@ -217,7 +217,7 @@ fn escape_dot(label: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::task::TaskState;
+    use model::task::TaskState;
 
     const PLAIN: Paint = Paint { on: false };
 

@@ -5,11 +5,11 @@ use strum::VariantArray;
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::handoff::{HandoffType, TeamHandoff};
-use crate::model::text;
-use crate::model::time::{self, Timestamp};
+use model::handoff::{HandoffType, TeamHandoff};
+use model::text;
+use model::time::{self, Timestamp};
 
-pub(crate) fn handoff_table(
+pub fn handoff_table(
     handoffs: &[TeamHandoff],
     now: Timestamp,
     width: usize,
@@ -29,7 +29,7 @@ pub(crate) fn handoff_table(
 }
 
 /// Formats a handoff: where it comes from, its sentence, and its whole body as indented JSON.
-pub(crate) fn handoff_page(handoff: &TeamHandoff, paint: Paint) -> String {
+pub fn handoff_page(handoff: &TeamHandoff, paint: Paint) -> String {
     let title = format!("{} from team {}", handoff.kind, handoff.from_team);
     let mut lines = vec![
         paint.put(Tint::Bold, &text::line(&title)),
@@ -42,7 +42,7 @@ pub(crate) fn handoff_page(handoff: &TeamHandoff, paint: Paint) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn handoff_types(paint: Paint) -> String {
+pub fn handoff_types(paint: Paint) -> String {
     let mut table = Table::new(&["TYPE", "SENT WHEN", "REQUIRED FIELDS"]);
     for kind in HandoffType::VARIANTS {
         let required = kind.fields().into_iter().filter(|field| field.is_required);
@@ -53,7 +53,7 @@ pub(crate) fn handoff_types(paint: Paint) -> String {
     format!("{}\n\n{}", table.render(paint), paint.put(Tint::Dim, more))
 }
 
-pub(crate) fn handoff_type(kind: HandoffType, paint: Paint) -> String {
+pub fn handoff_type(kind: HandoffType, paint: Paint) -> String {
     let mut table = Table::new(&["FIELD", "", "VALUE"]);
     for field in kind.fields() {
         let need = if field.is_required { "required" } else { "optional" };

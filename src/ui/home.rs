@@ -2,15 +2,15 @@
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
-use crate::ops::members::lead::Life;
-use crate::ops::team::{Overview, TeamGlance};
+use ops::members::lead::Life;
+use ops::team::{Overview, TeamGlance};
 
 const ABOUT: &str =
     "phalanx leads teams of command-line agents in tmux panes or its own terminals.";
 
 /// Formats the page: a description of the program, the teams, and the next commands. `steps` has
 /// each command and what it does.
-pub(crate) fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> String {
+pub fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> String {
     let mut blocks = vec![ABOUT.to_owned()];
     if !overview.teams.is_empty() {
         let mut table = Table::new(&["TEAM", "MEMBERS", "LEAD"]);

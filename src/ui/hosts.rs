@@ -2,14 +2,14 @@
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::text;
-use crate::ops::hosts::{ConfiguredHost, HostReport};
+use model::text;
+use ops::hosts::{ConfiguredHost, HostReport};
 
 /// Indentation of the lines below the name of a host.
 const INDENT: &str = "  ";
 
 /// Formats one line for each configured host.
-pub(crate) fn host_table(hosts: &[ConfiguredHost], paint: Paint) -> String {
+pub fn host_table(hosts: &[ConfiguredHost], paint: Paint) -> String {
     let mut table =
         Table::new(&["host", "ssh", "directory", "labels", "capacity", "configured in"]);
     for host in hosts {
@@ -27,7 +27,7 @@ pub(crate) fn host_table(hosts: &[ConfiguredHost], paint: Paint) -> String {
 }
 
 /// Formats one paragraph for each host.
-pub(crate) fn host_reports(reports: &[HostReport], paint: Paint) -> String {
+pub fn host_reports(reports: &[HostReport], paint: Paint) -> String {
     reports.iter().map(|report| host_report(report, paint)).collect::<Vec<_>>().join("\n\n")
 }
 

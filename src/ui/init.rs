@@ -2,23 +2,23 @@
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::project::Project;
-use crate::model::text;
-use crate::ops::starting::agents::{AgentProgram, LoginState};
+use model::project::Project;
+use model::text;
+use ops::starting::agents::{AgentProgram, LoginState};
 
 /// The findings in a directory.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) directory: String,
-    pub(crate) project: &'a Project,
+pub struct Surroundings<'a> {
+    pub directory: String,
+    pub project: &'a Project,
     /// Programs of the checks that are not on PATH.
-    pub(crate) missing_programs: &'a [&'static str],
+    pub missing_programs: &'a [&'static str],
     /// Members can have git worktrees.
-    pub(crate) worktrees: bool,
-    pub(crate) agents: &'a [AgentProgram],
+    pub worktrees: bool,
+    pub agents: &'a [AgentProgram],
 }
 
 /// Formats what was found, one topic after the other.
-pub(crate) fn surroundings(found: &Surroundings, paint: Paint) -> String {
+pub fn surroundings(found: &Surroundings, paint: Paint) -> String {
     let commands = found.project.checks.iter().map(|check| {
         let command = check.run.join(" ");
         if !found.missing_programs.contains(&check.program()) {
@@ -77,7 +77,7 @@ fn agent_lines(agents: &[AgentProgram], paint: Paint) -> Vec<String> {
 }
 
 /// Formats the purposes of a team, each with its number, name and description.
-pub(crate) fn purposes(purposes: &[(String, String)], paint: Paint) -> String {
+pub fn purposes(purposes: &[(String, String)], paint: Paint) -> String {
     let width = purposes.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let line = |(at, (name, about)): (usize, &(String, String))| {
         let name = paint.put(Tint::Bold, &format!("{name:<width$}"));

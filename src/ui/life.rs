@@ -2,11 +2,11 @@
 
 use super::paint::Tint;
 use super::table::{Cell, maybe, tinted};
-use crate::model::assessment::Doing;
-use crate::model::lifecycle::MemberState;
-use crate::model::task::TaskState;
-use crate::model::time;
-use crate::ops::members::status::ShownState;
+use model::assessment::Doing;
+use model::lifecycle::MemberState;
+use model::task::TaskState;
+use model::time;
+use ops::members::status::ShownState;
 
 /// Formats a time span, below a minute with tenths of a second: `2.1s`, `12.3s`, `3m04s`.
 pub(crate) fn span(ms: u64) -> String {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::redraw::{self, Redraw};
-use crate::sys::tty::{self, EchoOff};
+use sys::tty::{self, EchoOff};
 
 /// The frame, on a terminal that does not echo keys while it is drawn.
 pub(super) struct LiveFrame {

@@ -2,11 +2,11 @@
 
 use super::life::span;
 use super::paint::{Paint, Tint};
-use crate::model::envelope::Envelope;
-use crate::model::handoff::Handoff;
-use crate::model::protocol::{Message, PermissionVerdict, ShutdownApproved};
-use crate::model::text;
-use crate::model::time::{self, Timestamp};
+use model::envelope::Envelope;
+use model::handoff::Handoff;
+use model::protocol::{Message, PermissionVerdict, ShutdownApproved};
+use model::text;
+use model::time::{self, Timestamp};
 
 /// Maximum length of a sentence or summary, in characters.
 const LONGEST: usize = 100;
@@ -20,7 +20,7 @@ struct MessageText {
 /// Formats a message: a header with sender, time and summary, then the text, indented so that it
 /// cannot imitate a header. The time is relative to `now`; without `now` it is shown as the sender
 /// wrote it.
-pub(crate) fn message(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
+pub fn message(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
     let from = paint.put(Tint::member(envelope.color.as_deref()), &text::line(&envelope.from));
     let sent =
         now.and_then(|now| Some(time::ago(now.since(Timestamp::parse(&envelope.timestamp)?))));

@@ -2,14 +2,14 @@
 
 /// Colours text, or returns it unchanged if colours are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Paint {
+pub struct Paint {
     /// Colours are on.
-    pub(crate) on: bool,
+    pub on: bool,
 }
 
 /// The style of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Tint {
+pub enum Tint {
     #[default]
     Plain,
     Dim,
@@ -23,7 +23,7 @@ pub(crate) enum Tint {
 
 impl Tint {
     /// Returns the style for a member's colour name in the team file.
-    pub(crate) fn member(color: Option<&str>) -> Tint {
+    pub fn member(color: Option<&str>) -> Tint {
         let code = match color {
             Some("red") => "31",
             Some("green") => "32",
@@ -52,7 +52,7 @@ impl Tint {
 }
 
 impl Paint {
-    pub(crate) fn put(self, tint: Tint, text: &str) -> String {
+    pub fn put(self, tint: Tint, text: &str) -> String {
         match tint.code().filter(|_| self.on && !text.is_empty()) {
             Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
             None => text.to_owned(),
@@ -63,7 +63,7 @@ impl Paint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::team::COLORS;
+    use model::team::COLORS;
 
     #[test]
     fn every_member_colour_has_a_style_and_off_means_no_colour() {

@@ -4,19 +4,19 @@ use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
 /// A profile in the table.
-pub(crate) struct ProfileRow {
-    pub(crate) name: String,
+pub struct ProfileRow {
+    pub name: String,
     /// The program that it starts.
-    pub(crate) runs: String,
+    pub runs: String,
     /// The program version that its screen rules were recorded from.
-    pub(crate) seen: Option<String>,
+    pub seen: Option<String>,
     /// Its file, or that it is built in.
-    pub(crate) source: String,
+    pub source: String,
     /// A description; for an unusable profile the problem.
-    pub(crate) about: String,
+    pub about: String,
 }
 
-pub(crate) fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
+pub fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
     let mut table = Table::new(&["profile", "runs", "seen", "source", "what it is"]);
     for row in rows {
         let about = tinted(Tint::Dim, row.about);
@@ -26,19 +26,19 @@ pub(crate) fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint
 }
 
 /// The verdict of a profile about a recorded screen.
-pub(crate) struct RecordingRow {
-    pub(crate) screen: String,
+pub struct RecordingRow {
+    pub screen: String,
     /// The expected state.
-    pub(crate) expected: String,
-    pub(crate) found: String,
+    pub expected: String,
+    pub found: String,
     /// The rule that has found it; empty if none matched.
-    pub(crate) rule: String,
+    pub rule: String,
     /// The content of the composer, if known.
-    pub(crate) composer: Option<String>,
-    pub(crate) passed: bool,
+    pub composer: Option<String>,
+    pub passed: bool,
 }
 
-pub(crate) fn recording_table(rows: impl Iterator<Item = RecordingRow>, paint: Paint) -> String {
+pub fn recording_table(rows: impl Iterator<Item = RecordingRow>, paint: Paint) -> String {
     let mut table = Table::new(&["screen", "expected", "found", "rule", "composer", "ok"]);
     for row in rows {
         let ok = if row.passed { tinted(Tint::Good, "yes") } else { tinted(Tint::Bad, "NO") };

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::life::{span, state_tint};
 use super::paint::{Paint, Tint};
-use crate::model::assessment::Doing;
-use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::TaskState;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::ops::members::status::{ShownState, Status};
+use model::assessment::Doing;
+use model::event::{Event, EventKind};
+use model::id::{MemberName, TaskId};
+use model::task::TaskState;
+use model::text;
+use model::time::Timestamp;
+use model::wire;
+use ops::members::status::{ShownState, Status};
 
 const STATE_COLUMN_FROM: usize = 60; // columns; a narrower terminal has no state column
 const CLOCK_FROM: usize = 30; // columns; a narrower terminal shows no times
@@ -20,14 +20,14 @@ const BAR: (usize, usize) = (10, 30); // minimum and maximum width
 
 /// The size of a frame and its contents besides the team's progress.
 pub(crate) struct ProgressFrame<'a> {
-    pub(crate) now: Timestamp,
-    pub(crate) started_at: Timestamp,
-    pub(crate) columns: usize,
+    pub now: Timestamp,
+    pub started_at: Timestamp,
+    pub columns: usize,
     /// Maximum number of lines.
-    pub(crate) rows: usize,
+    pub rows: usize,
     /// Commands and keys, most important first; as many as fit are shown.
-    pub(crate) hints: &'a [String],
-    pub(crate) paint: Paint,
+    pub hints: &'a [String],
+    pub paint: Paint,
 }
 
 /// A member as its events and the last status show it.

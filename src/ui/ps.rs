@@ -7,16 +7,16 @@ use super::life::state_cell;
 use super::paint::{Paint, Tint};
 use super::status::dead_lead_text;
 use super::table::{Cell, Table, cell, maybe, tinted};
-use crate::model::text;
-use crate::ops::members::lead::{LeadSeen, Life};
-use crate::ops::views::ps::TeamOnMachine;
+use model::text;
+use ops::members::lead::{LeadSeen, Life};
+use ops::views::ps::TeamOnMachine;
 
 /// Maximum length of names, in characters.
 const NAME: usize = 20;
 
 /// Formats all teams with one line for each member; then dead leads, tmux servers and config roots,
 /// each with its teams. `root` is the caller's own config root.
-pub(crate) fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Paint) -> String {
+pub fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Paint) -> String {
     if teams.is_empty() {
         return format!("no teams under {}", text::line(&root.to_string_lossy()));
     }

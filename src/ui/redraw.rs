@@ -14,14 +14,14 @@ use crossterm::terminal::{
 const SIZE: (u16, u16) = (80, 24);
 
 #[derive(Default)]
-pub(crate) struct Redraw {
+pub struct Redraw {
     /// The visible width of each line.
     widths: Vec<usize>,
 }
 
 impl Redraw {
     /// Starts without a frame; the first one begins at the cursor.
-    pub(crate) fn new() -> Redraw {
+    pub fn new() -> Redraw {
         Redraw::default()
     }
 
@@ -29,7 +29,7 @@ impl Redraw {
     ///
     /// # Errors
     /// Returns the error of writing to stdout.
-    pub(crate) fn draw(&mut self, frame: &str) -> io::Result<()> {
+    pub fn draw(&mut self, frame: &str) -> io::Result<()> {
         self.draw_on(&mut io::stdout().lock(), "", frame, size())
     }
 
@@ -86,7 +86,7 @@ impl Redraw {
     }
 }
 
-pub(crate) fn size() -> (u16, u16) {
+pub fn size() -> (u16, u16) {
     terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
 }
 

@@ -3,14 +3,14 @@
 use super::life::{count_list, reason_cell, span, state_cell, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::table::{Cell, Table, cell, maybe, tinted};
-use crate::model::assessment::Doing;
-use crate::model::id::TaskId;
-use crate::model::lifecycle::MemberState;
-use crate::model::request::{ShutdownFinding, ShutdownOutcome};
-use crate::model::task::TaskState;
-use crate::model::text;
-use crate::model::usage::{self, UsageTotal};
-use crate::ops::views::report::{MemberReport, Report, TaskReport};
+use model::assessment::Doing;
+use model::id::TaskId;
+use model::lifecycle::MemberState;
+use model::request::{ShutdownFinding, ShutdownOutcome};
+use model::task::TaskState;
+use model::text;
+use model::usage::{self, UsageTotal};
+use ops::views::report::{MemberReport, Report, TaskReport};
 
 /// Maximum number of output lines shown of a failed member or task.
 const TAIL: usize = 20;
@@ -20,18 +20,18 @@ const COMPLETED: usize = 10;
 const SUBJECT: usize = 60;
 
 /// The size of a report and the hint at its end.
-pub(crate) struct ReportFormat {
-    pub(crate) paint: Paint,
+pub struct ReportFormat {
+    pub paint: Paint,
     /// The width of the terminal; `None` if the report goes elsewhere.
-    pub(crate) width: Option<usize>,
+    pub width: Option<usize>,
     /// The command that shows more, if there is more.
-    pub(crate) more: Option<String>,
+    pub more: Option<String>,
 }
 
 /// Formats the report: counts, members that did not end as agreed, tasks with failures first, the
 /// output of failed members and tasks and of tasks with `show_output`, and the command that shows
 /// more.
-pub(crate) fn report(report: &Report, format: &ReportFormat) -> String {
+pub fn report(report: &Report, format: &ReportFormat) -> String {
     let paint = format.paint;
     let mut parts = vec![headline(report, format)];
     let mut ended_badly = report.members.iter().filter(|member| is_odd(member)).peekable();
@@ -245,11 +245,11 @@ fn output(task: &TaskReport, format: &ReportFormat) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{MemberName, TeamName};
-    use crate::model::need::Need;
-    use crate::model::placement::BackendKind;
-    use crate::model::request::WorkLeft;
-    use crate::ops::members::status::ShownState;
+    use model::id::{MemberName, TeamName};
+    use model::need::Need;
+    use model::placement::BackendKind;
+    use model::request::WorkLeft;
+    use ops::members::status::ShownState;
 
     fn task(id: u64, state: TaskState) -> TaskReport {
         TaskReport {

@@ -4,17 +4,17 @@ use serde_json::{Map, Value};
 
 use super::life::span;
 use super::paint::{Paint, Tint};
-use crate::model::protocol::{Message, PermissionRequest};
-use crate::model::question::{Ask, Typed};
-use crate::model::text;
-use crate::model::user_question::{self, UserQuestion};
-use crate::ops::decisions::requests::Shown;
+use model::protocol::{Message, PermissionRequest};
+use model::question::{Ask, Typed};
+use model::text;
+use model::user_question::{self, UserQuestion};
+use ops::decisions::requests::Shown;
 
 /// Fields that are shown as text blocks even if they have one line.
 const BODIES: [&str; 4] = ["command", "old_string", "new_string", "content"];
 
 /// Formats the page. Control characters in the member's texts are made visible.
-pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
+pub fn request_page(shown: &Shown, paint: Paint) -> String {
     let mut page = request_text(shown, paint);
     if let Some(next) = next(shown) {
         page.push_str("\n\n");
@@ -230,7 +230,7 @@ fn pretty(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{MemberName, RequestId};
+    use model::id::{MemberName, RequestId};
     use serde_json::json;
 
     fn page(body: Value) -> String {

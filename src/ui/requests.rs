@@ -3,12 +3,12 @@
 use super::life::span;
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::question::Typed;
-use crate::model::rules::{List, TeamRules};
-use crate::model::text;
-use crate::ops::decisions::requests::Shown;
+use model::question::Typed;
+use model::rules::{List, TeamRules};
+use model::text;
+use ops::decisions::requests::Shown;
 
-pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
+pub fn requests(shown: &[Shown], paint: Paint) -> String {
     if shown.is_empty() {
         return "no open requests".to_owned();
     }
@@ -34,7 +34,7 @@ pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
 }
 
 /// Formats one line for each rule, in the order of evaluation.
-pub(crate) fn rules(rules: &TeamRules, paint: Paint) -> String {
+pub fn rules(rules: &TeamRules, paint: Paint) -> String {
     if rules.is_empty() {
         return "there are no rules: a person is asked".to_owned();
     }

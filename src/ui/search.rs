@@ -2,14 +2,14 @@
 
 use super::life::{task_mark, task_word};
 use super::paint::{Paint, Tint};
-use crate::model::text;
-use crate::ops::board::task_search::FoundTask;
+use model::text;
+use ops::board::task_search::FoundTask;
 
 /// Maximum length of a subject, in characters.
 const SUBJECT: usize = 72;
 
 /// Returns two lines for each task, the second one with the snippet, if there is one.
-pub(crate) fn found_tasks(tasks: &[FoundTask], paint: Paint) -> String {
+pub fn found_tasks(tasks: &[FoundTask], paint: Paint) -> String {
     let mut lines = Vec::new();
     for task in tasks {
         let state = paint.put(task_mark(task.state).1, task_word(task.state));
@@ -25,8 +25,8 @@ pub(crate) fn found_tasks(tasks: &[FoundTask], paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TaskId;
-    use crate::model::task::TaskState;
+    use model::id::TaskId;
+    use model::task::TaskState;
 
     #[test]
     fn found_task_has_a_line_and_a_snippet_without_control_characters() {

@@ -4,14 +4,14 @@ use toml::Table as Document;
 
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
-use crate::model::text;
-use crate::ops::starting::settings::{TEAM_KEYS, TeamKey, flatten};
+use model::text;
+use ops::starting::settings::{TEAM_KEYS, TeamKey, flatten};
 
 /// Maximum length of a value, in characters.
 const VALUE: usize = 24;
 
 /// Formats every key of `[team]` with its value and meaning, and all other keys that have a value.
-pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
+pub fn settings_table(document: &Document, paint: Paint) -> String {
     let mut flat = flatten(document);
     let mut table = Table::new(&["KEY", "VALUE", "MEANING"]);
     for TeamKey { key, meaning } in TEAM_KEYS.iter() {
@@ -28,11 +28,7 @@ pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
 }
 
 /// Formats the settings that differ from the defaults; returns `None` if there are none.
-pub(crate) fn changed_settings(
-    document: &Document,
-    defaults: &Document,
-    paint: Paint,
-) -> Option<String> {
+pub fn changed_settings(document: &Document, defaults: &Document, paint: Paint) -> Option<String> {
     let defaults = flatten(defaults);
     let mut table = Table::new(&["SETTING", "VALUE"]);
     let mut any = false;

@@ -4,31 +4,31 @@ use super::life::{count_list, reason_cell, span, state_cell, task_mark, task_wor
 use super::paint::{Paint, Tint};
 use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::assessment::Doing;
-use crate::model::team::Team;
-use crate::model::usage::{self, UsageTotal};
-use crate::model::{text, time};
-use crate::ops::ending::by_process::EndedRun;
-use crate::ops::ending::shutdown::ShutdownResult;
-use crate::ops::members::lead::LeadSeen;
-use crate::ops::members::status::{MemberStatus, Status, TaskCounts, TaskStatus};
-use crate::ops::team::ListedTeam;
+use model::assessment::Doing;
+use model::team::Team;
+use model::usage::{self, UsageTotal};
+use model::{text, time};
+use ops::ending::by_process::EndedRun;
+use ops::ending::shutdown::ShutdownResult;
+use ops::members::lead::LeadSeen;
+use ops::members::status::{MemberStatus, Status, TaskCounts, TaskStatus};
+use ops::team::ListedTeam;
 
 /// Up to this number, all tasks and all former members are shown.
 const ALL_SHOWN_UP_TO: usize = 10;
 
 /// The size of a page and the amount of detail.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StatusFormat {
+pub struct StatusFormat {
     /// Maximum number of characters in a line.
-    pub(crate) width: usize,
+    pub width: usize,
     /// Completed tasks and all former members are shown, regardless of their number.
-    pub(crate) all: bool,
-    pub(crate) paint: Paint,
+    pub all: bool,
+    pub paint: Paint,
 }
 
 /// Formats the page about a team: lead, members, former members and tasks.
-pub(crate) fn status(status: &Status, format: StatusFormat) -> String {
+pub fn status(status: &Status, format: StatusFormat) -> String {
     let paint = format.paint;
     let team = paint.put(Tint::Bold, &format!("team {}", status.team));
     let requests = match status.requests {
@@ -222,7 +222,7 @@ fn activity(member: &MemberStatus) -> &str {
     member.activity.as_deref().unwrap_or_default()
 }
 
-pub(crate) fn team_list(teams: &[ListedTeam], paint: Paint) -> String {
+pub fn team_list(teams: &[ListedTeam], paint: Paint) -> String {
     let mut table = Table::new(&["TEAM", "MEMBERS", "LEAD", "DESCRIPTION"]);
     for team in teams {
         table.row(vec![
@@ -235,7 +235,7 @@ pub(crate) fn team_list(teams: &[ListedTeam], paint: Paint) -> String {
     table.render(paint)
 }
 
-pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
+pub fn team_lines(team: &Team, paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "TYPE", "MODEL", "BACKEND", "PANE", "DIRECTORY"]);
     for member in &team.members {
         table.row(vec![
@@ -254,7 +254,7 @@ pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
 }
 
 /// Formats what was ended by process as a table.
-pub(crate) fn ended_runs(ended: &[EndedRun], paint: Paint) -> String {
+pub fn ended_runs(ended: &[EndedRun], paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "OUTCOME", "PLACE", "REASON"]);
     for one in ended {
         table.row(vec![
@@ -268,7 +268,7 @@ pub(crate) fn ended_runs(ended: &[EndedRun], paint: Paint) -> String {
 }
 
 /// Formats the outcomes of shutdowns as a table.
-pub(crate) fn shutdowns(ended: &[ShutdownResult], paint: Paint) -> String {
+pub fn shutdowns(ended: &[ShutdownResult], paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "OUTCOME", "TOOK", "REASON"]);
     for one in ended {
         table.row(vec![

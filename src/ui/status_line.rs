@@ -1,18 +1,18 @@
 //! One line about a team, for the status line of tmux. tmux expands the output of a command once
 //! as a format and then reads styles in it, so foreign text must contain neither.
 
-use crate::model::assessment::Doing;
-use crate::model::lifecycle::MemberState;
-use crate::model::text;
-use crate::ops::members::status::Status;
+use model::assessment::Doing;
+use model::lifecycle::MemberState;
+use model::text;
+use ops::members::status::Status;
 
 /// The form of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StatusLineFormat {
+pub struct StatusLineFormat {
     /// The line may contain characters that are not ASCII.
-    pub(crate) utf8: bool,
+    pub utf8: bool,
     /// The line contains styles of tmux.
-    pub(crate) styled: bool,
+    pub styled: bool,
 }
 
 /// The figures of the line.
@@ -65,7 +65,7 @@ fn is_troubled(doing: &Doing) -> bool {
 
 /// Formats the line: `site 3▶ 1? 2! 7/12`. Figures that are 0 are omitted, and so are the tasks of
 /// a team without any.
-pub(crate) fn status_line(status: &Status, format: StatusLineFormat) -> String {
+pub fn status_line(status: &Status, format: StatusLineFormat) -> String {
     line(status.team.as_str(), TeamFigures::new(status), format)
 }
 
@@ -97,9 +97,9 @@ fn literal(foreign: &str, format: StatusLineFormat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::{MemberName, TeamName};
-    use crate::model::need::Need;
-    use crate::ops::members::status::{LeftStatus, MemberStatus, ShownState, TaskCounts};
+    use model::id::{MemberName, TeamName};
+    use model::need::Need;
+    use ops::members::status::{LeftStatus, MemberStatus, ShownState, TaskCounts};
 
     const PLAIN: StatusLineFormat = StatusLineFormat { utf8: true, styled: false };
     const ASCII: StatusLineFormat = StatusLineFormat { utf8: false, styled: false };

@@ -2,7 +2,7 @@
 //! terminal's width.
 
 use super::paint::{Paint, Tint};
-use crate::model::text;
+use model::text;
 
 const GAP: usize = 2;
 /// Minimum width of a column that is cut.

@@ -6,17 +6,17 @@ use serde::Serialize;
 
 use super::paint::Paint;
 use super::table::{Table, cell, maybe};
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::board::task_import::{Imported, ImportedTask};
+use model::id::TaskId;
+use model::task::Task;
+use model::text;
+use model::time::Timestamp;
+use ops::board::task_import::{Imported, ImportedTask};
 
 /// Number of tasks that the report of an import lists without `--verbose`.
 const LISTED: usize = 20;
 
 /// Formats the changes of an import: the tasks, and a line with their numbers.
-pub(crate) fn import_report(done: &Imported, verbose: bool, paint: Paint) -> String {
+pub fn import_report(done: &Imported, verbose: bool, paint: Paint) -> String {
     let created = done.created.iter().map(|task| ("create", task));
     let updated = done.updated.iter().map(|task| ("update", task));
     let rows: Vec<(&str, &ImportedTask)> = created.chain(updated).collect();
@@ -54,7 +54,7 @@ pub(crate) fn import_report(done: &Imported, verbose: bool, paint: Paint) -> Str
 }
 
 /// Formats tasks as a JSON list in their wire form, one task on each line.
-pub(crate) fn task_list_json(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
+pub fn task_list_json(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
     let lines = tasks.iter().map(|task| serde_json::to_string(&task.to_object()));
     let lines = lines.collect::<Result<Vec<String>, _>>()?;
     Ok(if lines.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", lines.join(",\n")) })
@@ -78,7 +78,7 @@ struct CsvRow {
 }
 
 /// Formats tasks as CSV with a heading. Lists are separated by spaces, files by semicolons.
-pub(crate) fn task_csv(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
+pub fn task_csv(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     writer.write_record([
         "id",

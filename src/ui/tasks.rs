@@ -4,15 +4,15 @@ use super::life::{span, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::report::ids;
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::board::Board;
-use crate::model::followup::TaskReminder;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{PREVIEW, Progress};
-use crate::model::text;
-use crate::ops::board::task::{ScopeCount, TaskHistory};
+use model::board::Board;
+use model::followup::TaskReminder;
+use model::id::{MemberName, TaskId};
+use model::task::{PREVIEW, Progress};
+use model::text;
+use ops::board::task::{ScopeCount, TaskHistory};
 
 /// Formats tasks as a table. With `details`, it says when and how ended tasks ended.
-pub(crate) fn task_table(board: &Board, shown: &[TaskId], details: bool, paint: Paint) -> String {
+pub fn task_table(board: &Board, shown: &[TaskId], details: bool, paint: Paint) -> String {
     let mut table = Table::new(&[
         "ID",
         "KEY",
@@ -46,7 +46,7 @@ pub(crate) fn task_table(board: &Board, shown: &[TaskId], details: bool, paint: 
 }
 
 /// Formats scopes with the number of all and of open tasks.
-pub(crate) fn scope_table(scopes: &[ScopeCount], paint: Paint) -> String {
+pub fn scope_table(scopes: &[ScopeCount], paint: Paint) -> String {
     let mut table = Table::new(&["USER", "CHANNEL", "CHAT", "TASKS", "OPEN"]);
     for ScopeCount { scope, tasks, open } in scopes {
         table.row(vec![
@@ -65,7 +65,7 @@ fn times(count: u32) -> String {
 }
 
 /// Formats the page about a task: its fields, description, result, comments and files.
-pub(crate) fn task_page(history: &TaskHistory, paint: Paint) -> String {
+pub fn task_page(history: &TaskHistory, paint: Paint) -> String {
     let task = &history.task;
     let extra = &task.extra;
     let outcome = extra.outcome.as_ref();
@@ -172,7 +172,7 @@ fn files(history: &TaskHistory, paint: Paint) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::task::{Task, TaskState};
+    use model::task::{Task, TaskState};
 
     #[test]
     fn task_is_formatted_as_page_and_table_row() {

@@ -4,15 +4,15 @@ use super::paint::{Paint, Tint};
 use super::table::{Table, cell, tinted};
 
 /// A template in the table.
-pub(crate) struct TemplateRow {
-    pub(crate) name: String,
+pub struct TemplateRow {
+    pub name: String,
     /// Its file, or that it is built in.
-    pub(crate) source: String,
+    pub source: String,
     /// A description; for an unusable template the problem.
-    pub(crate) about: String,
+    pub about: String,
 }
 
-pub(crate) fn template_table(rows: impl Iterator<Item = TemplateRow>, paint: Paint) -> String {
+pub fn template_table(rows: impl Iterator<Item = TemplateRow>, paint: Paint) -> String {
     let mut table = Table::new(&["template", "source", "what it is"]);
     for row in rows {
         table.row(vec![cell(row.name), cell(row.source), tinted(Tint::Dim, row.about)]);

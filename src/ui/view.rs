@@ -8,18 +8,18 @@ use super::live::LiveFrame;
 use super::paint::Paint;
 use super::progress::{ProgressFrame, TeamProgress};
 use super::redraw;
-use crate::model::event::{Event, EventKind};
-use crate::model::id::MemberName;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::members::status::Status;
+use model::event::{Event, EventKind};
+use model::id::MemberName;
+use model::text;
+use model::time::Timestamp;
+use ops::members::status::Status;
 
 /// Maximum length of a notification's text, in characters.
 const LONGEST_NOTICE: usize = 120;
 
 /// The form in which a team is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// A frame at the bottom of the terminal.
     Live,
     /// A line for each noteworthy event; with `all`, for every event.
@@ -32,7 +32,7 @@ pub(crate) enum Style {
 /// The escape sequence for a desktop notification. Only one is sent, because terminals that support
 /// both would show two notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DesktopNotification {
+pub enum DesktopNotification {
     /// `OSC 9 ; TEXT`: iTerm2 and compatible terminals.
     Osc9,
     /// `OSC 777 ; notify ; TITLE ; TEXT`: rxvt, foot and terminals based on VTE.
@@ -44,7 +44,7 @@ pub(crate) enum DesktopNotification {
 impl DesktopNotification {
     /// Chooses the sequence by the variables that terminals set: `TERM`, and whether `VTE_VERSION`
     /// exists.
-    pub(crate) fn for_terminal(term: Option<&str>, vte: bool) -> DesktopNotification {
+    pub fn for_terminal(term: Option<&str>, vte: bool) -> DesktopNotification {
         match term {
             None | Some("dumb") => DesktopNotification::Bell,
             Some(term) if vte || term.starts_with("rxvt") || term.starts_with("foot") => {
@@ -55,7 +55,7 @@ impl DesktopNotification {
     }
 
     /// Returns the bytes to send for a notification with this text.
-    pub(crate) fn sequence(self, words: &str) -> String {
+    pub fn sequence(self, words: &str) -> String {
         let words = text::short(words, LONGEST_NOTICE);
         match self {
             DesktopNotification::Osc9 => format!("\x1b]9;{words}\x1b\\\x07"),
@@ -65,7 +65,7 @@ impl DesktopNotification {
     }
 }
 
-pub(crate) struct View {
+pub struct View {
     style: Style,
     live: Option<LiveFrame>,
     progress: TeamProgress,
@@ -99,7 +99,7 @@ fn is_warning(kind: EventKind) -> bool {
 
 impl View {
     /// Creates a view; times in plain lines count from `started_at`.
-    pub(crate) fn new(style: Style, started_at: Timestamp, paint: Paint) -> View {
+    pub fn new(style: Style, started_at: Timestamp, paint: Paint) -> View {
         let live = (style == Style::Live).then(LiveFrame::new);
         View {
             style,
@@ -112,16 +112,16 @@ impl View {
     }
 
     /// Adds events from before the view was created, without showing them.
-    pub(crate) fn add_past(&mut self, events: &[Event]) {
+    pub fn add_past(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.progress.apply(event));
     }
 
     /// Takes over the activities of the members.
-    pub(crate) fn set_states(&mut self, status: &Status) {
+    pub fn set_states(&mut self, status: &Status) {
         self.progress.set_states(status);
     }
 
-    pub(crate) fn show_event(&mut self, event: &Event) {
+    pub fn show_event(&mut self, event: &Event) {
         self.progress.apply(event);
         let (all, wanted) = match self.style {
             Style::Live => (false, is_warning(event.event)),
@@ -136,16 +136,16 @@ impl View {
         }
     }
 
-    pub(crate) fn set_color(&mut self, name: &MemberName, color: Option<&str>) {
+    pub fn set_color(&mut self, name: &MemberName, color: Option<&str>) {
         self.progress.set_color(name, color);
     }
 
-    pub(crate) fn set_hints(&mut self, hints: Vec<String>) {
+    pub fn set_hints(&mut self, hints: Vec<String>) {
         self.hints = hints;
     }
 
     /// Draws the current frame, unless nothing is known about the team yet.
-    pub(crate) fn draw(&mut self, now: Timestamp) {
+    pub fn draw(&mut self, now: Timestamp) {
         let Some(live) = &mut self.live else { return };
         if self.progress.is_empty() {
             return;
@@ -164,28 +164,28 @@ impl View {
     }
 
     /// Keeps typed keys off the screen while a frame is shown.
-    pub(crate) fn take_terminal(&mut self) {
+    pub fn take_terminal(&mut self) {
         if let Some(live) = &mut self.live {
             live.take_terminal();
         }
     }
 
     /// Restores the terminal before the process is suspended.
-    pub(crate) fn suspend(&mut self) {
+    pub fn suspend(&mut self) {
         if let Some(live) = &mut self.live {
             live.suspend();
         }
     }
 
     /// Takes the terminal again after a suspension.
-    pub(crate) fn resume(&mut self) {
+    pub fn resume(&mut self) {
         if let Some(live) = &mut self.live {
             live.resume();
         }
     }
 
     /// Prints a line that is not an event.
-    pub(crate) fn print_line(&mut self, words: &str) {
+    pub fn print_line(&mut self, words: &str) {
         if self.style != Style::Silent {
             self.write_line(words);
         }
@@ -193,7 +193,7 @@ impl View {
 
     /// Alerts the person at the terminal with a notification and the bell, even if the window is
     /// hidden. Callers check that stderr is a terminal.
-    pub(crate) fn notify(&self, words: &str, notification: DesktopNotification) {
+    pub fn notify(&self, words: &str, notification: DesktopNotification) {
         if self.style != Style::Silent {
             // A lost terminal must not stop the team.
             let _ = io::stderr().lock().write_all(notification.sequence(words).as_bytes());
@@ -202,17 +202,17 @@ impl View {
 
     /// Returns a function that prints lines above the frame from any thread; `None` without a
     /// frame.
-    pub(crate) fn line_printer(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
+    pub fn line_printer(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
         self.live.as_ref().map(LiveFrame::line_printer)
     }
 
     /// Returns whether there is a frame, which must be redrawn as time passes.
-    pub(crate) fn is_live(&self) -> bool {
+    pub fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
     /// Removes the frame and restores the terminal.
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         if let Some(mut live) = self.live.take() {
             live.clear();
         }

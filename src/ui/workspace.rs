@@ -3,10 +3,10 @@
 use super::paint::{Paint, Tint};
 use super::report::ids;
 use super::table::{Table, cell, maybe, tinted};
-use crate::model::id::TaskId;
-use crate::model::workspace::WorkspaceFile;
+use model::id::TaskId;
+use model::workspace::WorkspaceFile;
 
-pub(crate) fn workspace_table(files: &[WorkspaceFile], paint: Paint) -> String {
+pub fn workspace_table(files: &[WorkspaceFile], paint: Paint) -> String {
     let mut table = Table::new(&["FILE", "BYTES", "BY", "TASKS", "MODIFIED"]);
     for file in files {
         table.row(vec![
@@ -21,15 +21,15 @@ pub(crate) fn workspace_table(files: &[WorkspaceFile], paint: Paint) -> String {
 }
 
 /// Formats task ids as `#1, #2`.
-pub(crate) fn task_ids(tasks: &[TaskId]) -> String {
+pub fn task_ids(tasks: &[TaskId]) -> String {
     ids(tasks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
-    use crate::model::workspace::WorkspacePath;
+    use model::time::Timestamp;
+    use model::workspace::WorkspacePath;
 
     #[test]
     fn files_are_formatted_as_table() {

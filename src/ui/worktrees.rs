@@ -4,17 +4,17 @@ use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
 /// A worktree in the table.
-pub(crate) struct WorktreeRow {
+pub struct WorktreeRow {
     /// The member that it belongs to.
-    pub(crate) name: String,
-    pub(crate) branch: String,
-    pub(crate) condition: &'static str,
+    pub name: String,
+    pub branch: String,
+    pub condition: &'static str,
     /// The reason why it must be kept.
-    pub(crate) keeps: Option<String>,
-    pub(crate) path: String,
+    pub keeps: Option<String>,
+    pub path: String,
 }
 
-pub(crate) fn worktree_table(rows: impl Iterator<Item = WorktreeRow>, paint: Paint) -> String {
+pub fn worktree_table(rows: impl Iterator<Item = WorktreeRow>, paint: Paint) -> String {
     let mut table = Table::new(&["member", "branch", "stands", "keeps it", "path"]);
     for row in rows {
         let path = tinted(Tint::Dim, row.path);

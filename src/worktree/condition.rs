@@ -9,12 +9,12 @@ use super::error::WorktreeError;
 use super::git;
 use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
-use crate::model::worktree::{Checkout, Condition};
-use crate::sys::fs;
+use model::worktree::{Checkout, Condition};
+use sys::fs;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum RemovalOutcome {
+pub enum RemovalOutcome {
     /// The worktree no longer exists. `branch_left` is its branch if git refused to delete it.
     Gone { branch_left: Option<String> },
     /// The worktree was left unchanged; `why` is the reason.
@@ -49,7 +49,7 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
     /// fails. The condition is unknown then, so the worktree must not be removed.
-    pub(crate) fn condition(&self, checkout: &Checkout) -> Result<Condition, WorktreeError> {
+    pub fn condition(&self, checkout: &Checkout) -> Result<Condition, WorktreeError> {
         let found = self.find_worktree(checkout)?;
         let entry = match (found.obstacle, found.entry) {
             (Some(obstacle), _) => return Ok(obstacle),
@@ -133,7 +133,7 @@ impl Repository {
     /// [`WorktreeError::Git`] if the worktree's condition cannot be determined; nothing was removed
     /// then. [`WorktreeError::Exec`] if git cannot be run or times out, at worst between the
     /// removal of the worktree and that of its branch.
-    pub(crate) fn remove(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
+    pub fn remove(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {
             return Ok(RemovalOutcome::Kept { why });

@@ -13,11 +13,11 @@ use super::git;
 use super::list::list_worktrees;
 use super::make::NewContent;
 use super::repository::Repository;
-use crate::model::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
-use crate::sys::fs;
+use model::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
+use sys::fs;
 
 /// Directory of the worktrees, relative to that of a copy.
-pub(crate) const WORKTREES: &str = "../../worktrees";
+pub const WORKTREES: &str = "../../worktrees";
 
 /// Namespace of the commits that a copy has received.
 const RECEIVED: &str = "refs/phalanx/received";
@@ -27,50 +27,50 @@ const TIPS: &str = "--count=50";
 
 /// A worktree as its host sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct WorktreeState {
+pub struct WorktreeState {
     /// The fact that decides its condition before its commits do.
-    pub(crate) obstacle: Option<Condition>,
+    pub obstacle: Option<Condition>,
     /// Its directory exists.
-    pub(crate) is_there: bool,
+    pub is_there: bool,
     /// The commit that is checked out.
-    pub(crate) head: Option<String>,
+    pub head: Option<String>,
     /// The branch that is checked out; `None` if HEAD is detached.
     pub(crate) head_branch: Option<String>,
     /// The commit of the branch that the worktree was made with.
-    pub(crate) tip: Option<String>,
+    pub tip: Option<String>,
 }
 
 impl WorktreeState {
     /// Returns the commits that the worktree may be the only one to have.
-    pub(crate) fn commits(&self) -> Vec<String> {
+    pub fn commits(&self) -> Vec<String> {
         let mut commits: Vec<String> = self.head.iter().chain(&self.tip).cloned().collect();
         commits.dedup();
         commits
     }
 
     /// Returns true if a new start of the member can go on in it.
-    pub(crate) fn is_usable(&self) -> bool {
+    pub fn is_usable(&self) -> bool {
         self.is_there && !matches!(self.obstacle, Some(Condition::Foreign | Condition::Gone))
     }
 }
 
 /// The settings of a host's copy of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CopyTraits {
+pub struct CopyTraits {
     /// The hash of its objects, `sha1` or `sha256`.
-    pub(crate) format: String,
+    pub format: String,
     /// Name and address of the committer, for a host where none is configured.
     pub(crate) committer: Option<(String, String)>,
 }
 
 /// A copy.
-pub(crate) struct HostRepository {
+pub struct HostRepository {
     pub(super) repository: Repository,
 }
 
 impl HostRepository {
     /// Returns the copy at `path`, without checking that it exists.
-    pub(crate) fn at(path: &Path, env: &[(OsString, OsString)]) -> HostRepository {
+    pub fn at(path: &Path, env: &[(OsString, OsString)]) -> HostRepository {
         HostRepository { repository: Repository::at(path, env) }
     }
 
@@ -78,7 +78,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] and [`WorktreeError::File`] if it cannot be created.
-    pub(crate) fn open(
+    pub fn open(
         path: &Path,
         traits: &CopyTraits,
         env: &[(OsString, OsString)],
@@ -104,7 +104,7 @@ impl HostRepository {
     }
 
     /// Returns true if the copy has a commit with its history.
-    pub(crate) fn has(&self, commit: &str) -> Result<bool, WorktreeError> {
+    pub fn has(&self, commit: &str) -> Result<bool, WorktreeError> {
         if !self.repository.git.has_commit(commit)? {
             return Ok(false);
         }
@@ -114,7 +114,7 @@ impl HostRepository {
     }
 
     /// Returns commits that the copy has, the latest first.
-    pub(crate) fn tips(&self) -> Result<Vec<String>, WorktreeError> {
+    pub fn tips(&self) -> Result<Vec<String>, WorktreeError> {
         let args = ["for-each-ref", TIPS, "--sort=-committerdate", "--format=%(objectname)"];
         let text = self.repository.git.get("list the commits", &args)?;
         Ok(text.lines().map(str::to_owned).collect())
@@ -124,12 +124,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if the copy does not have the commit afterwards.
-    pub(crate) fn receive(
-        &self,
-        from: &str,
-        token: &str,
-        commit: &str,
-    ) -> Result<(), WorktreeError> {
+    pub fn receive(&self, from: &str, token: &str, commit: &str) -> Result<(), WorktreeError> {
         check_id(commit)?;
         let passing = passing_ref(token, commit);
         self.repository.git.fetch(from, &[format!("+{passing}:{RECEIVED}/{commit}")])
@@ -141,7 +136,7 @@ impl HostRepository {
     /// # Errors
     /// As [`Repository::make`]; [`WorktreeError::Diverged`] for a branch of the copy that has other
     /// commits than the start.
-    pub(crate) fn make(
+    pub fn make(
         &self,
         path: &Path,
         name: &str,
@@ -188,7 +183,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// As [`Repository::condition`].
-    pub(crate) fn state(&self, checkout: &Checkout) -> Result<WorktreeState, WorktreeError> {
+    pub fn state(&self, checkout: &Checkout) -> Result<WorktreeState, WorktreeError> {
         let found = self.repository.find_worktree(checkout)?;
         let entry = found.entry.unwrap_or_default();
         Ok(WorktreeState {
@@ -204,7 +199,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails; [`WorktreeError::TooLarge`].
-    pub(crate) fn bundle(
+    pub fn bundle(
         &self,
         file: &Path,
         token: &str,
@@ -220,12 +215,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn push(
-        &self,
-        to: &str,
-        token: &str,
-        commits: &[String],
-    ) -> Result<(), WorktreeError> {
+    pub fn push(&self, to: &str, token: &str, commits: &[String]) -> Result<(), WorktreeError> {
         self.repository.git.push(to, token, commits)
     }
 
@@ -233,7 +223,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn diff(&self, checkout: &Checkout, base: &str) -> Result<String, WorktreeError> {
+    pub fn diff(&self, checkout: &Checkout, base: &str) -> Result<String, WorktreeError> {
         check_id(base)?;
         self.repository.diff_since(checkout, base)
     }
@@ -244,7 +234,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// As [`Repository::remove`].
-    pub(crate) fn remove(
+    pub fn remove(
         &self,
         checkout: &Checkout,
         seen: &WorktreeState,
@@ -277,10 +267,7 @@ impl HostRepository {
     ///
     /// # Errors
     /// As [`Repository::remove`].
-    pub(crate) fn remove_unused(
-        &self,
-        checkout: &Checkout,
-    ) -> Result<RemovalOutcome, WorktreeError> {
+    pub fn remove_unused(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
         let state = self.state(checkout)?;
         if state.commits().iter().any(|commit| *commit != checkout.base) {
             return Ok(RemovalOutcome::Kept { why: "it has commits".to_owned() });

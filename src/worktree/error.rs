@@ -1,12 +1,12 @@
 //! The error of worktree operations.
 
-use crate::model::id::HostName;
-use crate::sys::exec::ExecError;
-use crate::sys::fs::FsError;
+use model::id::HostName;
+use sys::exec::ExecError;
+use sys::fs::FsError;
 
 /// A failed worktree operation, with git's own message where git refused.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum WorktreeError {
+pub enum WorktreeError {
     #[error("{dir} is not in a git repository")]
     NotARepository { dir: String },
     #[error("{dir} belongs to a bare repository, which has no directory for worktrees")]

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::WorktreeError;
 use super::git::Git;
-use crate::sys::fs;
+use sys::fs;
 
 /// Largest bundle, in bytes.
-pub(crate) const LARGEST_BUNDLE: u64 = 1 << 30;
+pub const LARGEST_BUNDLE: u64 = 1 << 30;
 
 /// Namespace of the refs that name commits on their way.
 const PASSING: &str = "refs/phalanx/passing";

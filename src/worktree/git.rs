@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
-use crate::sys::exec::{self, ExecCommand, ExecOutput};
+use sys::exec::{self, ExecCommand, ExecOutput};
 
 /// Checking out a large repository on a slow disk can take minutes.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 /// Variables that make git use a repository or index other than that of its directory. A git hook
 /// runs with some of them set.
-pub(crate) const MISLEADING: [&str; 8] = [
+pub const MISLEADING: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",

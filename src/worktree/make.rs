@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::error::WorktreeError;
 use super::repository::Repository;
-use crate::model::text;
-use crate::model::worktree::{Checkout, Rules, WorktreeRequest};
-use crate::sys::exec::{self, ExecCommand};
-use crate::sys::fs;
+use model::text;
+use model::worktree::{Checkout, Rules, WorktreeRequest};
+use sys::exec::{self, ExecCommand};
+use sys::fs;
 
 /// Timeout of the setup command, which may have to download packages.
 const SETUP: Duration = Duration::from_secs(600);
@@ -37,7 +37,7 @@ impl Repository {
     /// file or the setup command fails, [`WorktreeError::Exec`] and [`WorktreeError::File`] if git
     /// or a file operation fails. After a failed copy or setup, the worktree and its new branch are
     /// removed.
-    pub(crate) fn make(
+    pub fn make(
         &self,
         path: &Path,
         name: &str,
@@ -54,7 +54,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Copy`] for a file that is missing or too large.
-    pub(crate) fn files_to_copy(&self, rules: &Rules) -> Result<Vec<Vec<u8>>, WorktreeError> {
+    pub fn files_to_copy(&self, rules: &Rules) -> Result<Vec<Vec<u8>>, WorktreeError> {
         let mut files: Vec<Vec<u8>> = Vec::new();
         for file in &rules.copy {
             let bytes = read_source(file, &self.top.join(file))?;

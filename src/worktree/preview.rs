@@ -5,21 +5,21 @@ use std::path::Path;
 use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::repository::Repository;
-use crate::model::worktree::Checkout;
+use model::worktree::Checkout;
 
 /// The expected result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Preview {
+pub struct Preview {
     /// The name by which `git merge` takes the member's commits: a branch or a commit.
-    pub(crate) from: String,
+    pub from: String,
     /// The merge target: the branch of the main working directory, or its abbreviated commit.
-    pub(crate) into: String,
+    pub into: String,
     /// Number of commits that the merge would add.
-    pub(crate) commits: usize,
+    pub commits: usize,
     /// Files with conflicting changes; empty if the merge succeeds.
-    pub(crate) conflicts: Vec<String>,
+    pub conflicts: Vec<String>,
     /// Number of files with uncommitted changes, which the merge would not include.
-    pub(crate) uncommitted: usize,
+    pub uncommitted: usize,
 }
 
 impl Repository {
@@ -29,7 +29,7 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
     /// fails.
-    pub(crate) fn diff(&self, checkout: &Checkout) -> Result<String, WorktreeError> {
+    pub fn diff(&self, checkout: &Checkout) -> Result<String, WorktreeError> {
         let there = self.git.at(Path::new(&checkout.path));
         let main = self.git.get("ask for the main commit", &["rev-parse", "HEAD"])?;
         let base = there.ask(&["merge-base", main.trim_end(), "HEAD"])?;
@@ -52,7 +52,7 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Git`] if git cannot try the merge: it is older than 2.38, or the two
     /// histories are unrelated. [`WorktreeError::Exec`] if git cannot be run or times out.
-    pub(crate) fn preview(&self, checkout: &Checkout) -> Result<Preview, WorktreeError> {
+    pub fn preview(&self, checkout: &Checkout) -> Result<Preview, WorktreeError> {
         let what = "try the merge";
         let there = self.git.at(Path::new(&checkout.path));
         let head = there.get(what, &["rev-parse", "HEAD"])?;

@@ -6,12 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use super::error::WorktreeError;
 use super::git::Git;
 use super::list::list_worktrees;
-use crate::model::worktree::DIR;
-use crate::sys::fs;
+use model::worktree::DIR;
+use sys::fs;
 
 /// A repository, with its main working directory.
 #[derive(Debug, Clone)]
-pub(crate) struct Repository {
+pub struct Repository {
     pub(super) git: Git,
     pub(super) top: PathBuf,
 }
@@ -24,10 +24,7 @@ impl Repository {
     /// [`WorktreeError::NotARepository`], [`WorktreeError::Bare`] or [`WorktreeError::Unborn`] if
     /// the directory has no usable repository, [`WorktreeError::Exec`] if git cannot be run,
     /// [`WorktreeError::Git`] if it fails.
-    pub(crate) fn find(
-        dir: &Path,
-        caller: &[(OsString, OsString)],
-    ) -> Result<Repository, WorktreeError> {
+    pub fn find(dir: &Path, caller: &[(OsString, OsString)]) -> Result<Repository, WorktreeError> {
         let here = Git::new(dir, caller);
         let shown = || dir.display().to_string();
         match here.ask(&["rev-parse", "--is-bare-repository"])?.as_deref() {
@@ -54,7 +51,7 @@ impl Repository {
     }
 
     /// Returns the repository that a checkout was made from, without checking that it still exists.
-    pub(crate) fn at(top: &Path, caller: &[(OsString, OsString)]) -> Repository {
+    pub fn at(top: &Path, caller: &[(OsString, OsString)]) -> Repository {
         Repository { git: Git::new(top, caller), top: top.to_owned() }
     }
 
@@ -66,7 +63,7 @@ impl Repository {
 
     /// The path for a worktree of this name, below `dir` (relative to the repository) or, without
     /// one, below [`DIR`].
-    pub(crate) fn place(&self, dir: Option<&str>, name: &str) -> PathBuf {
+    pub fn place(&self, dir: Option<&str>, name: &str) -> PathBuf {
         let mut place = PathBuf::new();
         // Removes `..` lexically, so that a path inside the repository is recognised as such.
         for part in self.top.join(dir.unwrap_or(DIR)).join(name).components() {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::worktree::{Checkout, Condition, Rules, WorktreeRequest};
-use crate::sys::{env, exec, fs};
+use model::worktree::{Checkout, Condition, Rules, WorktreeRequest};
+use sys::{env, exec, fs};
 
 fn write(path: impl AsRef<Path>, text: &str) {
     fs::write_atomic(path.as_ref(), text.as_bytes()).expect("a file");

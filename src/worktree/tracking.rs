@@ -9,20 +9,20 @@ use super::error::WorktreeError;
 use super::exchange::{LARGEST_BUNDLE, check_id, passing_ref};
 use super::preview::Preview;
 use super::repository::Repository;
-use crate::model::id::HostName;
-use crate::model::worktree::{Checkout, Condition, WorktreeRequest, check_branch};
-use crate::sys::fs;
+use model::id::HostName;
+use model::worktree::{Checkout, Condition, WorktreeRequest, check_branch};
+use sys::fs;
 
 /// A git remote through which commits go to a host and back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GitRemote {
-    pub(crate) fetch: String,
-    pub(crate) push: String,
+pub struct GitRemote {
+    pub fetch: String,
+    pub push: String,
 }
 
 impl Repository {
     /// Returns the repository's main working directory.
-    pub(crate) fn top(&self) -> &Path {
+    pub fn top(&self) -> &Path {
         &self.top
     }
 
@@ -32,7 +32,7 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::BranchTaken`] if the branch `name` exists; [`WorktreeError::RemoteName`]
     /// if the repository has a remote named as the host.
-    pub(crate) fn start_for(
+    pub fn start_for(
         &self,
         host: &HostName,
         name: &str,
@@ -58,7 +58,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn traits(&self) -> Result<CopyTraits, WorktreeError> {
+    pub fn traits(&self) -> Result<CopyTraits, WorktreeError> {
         let format = ["rev-parse", "--show-object-format"];
         let format = self.git.get("ask for the kind of its objects", &format)?;
         let name = self.git.ask(&["config", "--get", "user.name"])?;
@@ -71,7 +71,7 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Shallow`] for a repository without its history;
     /// [`WorktreeError::TooLarge`]; [`WorktreeError::Git`] if git fails.
-    pub(crate) fn bundle(
+    pub fn bundle(
         &self,
         token: &str,
         commit: &str,
@@ -96,7 +96,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::NoRemote`] for a name that the repository does not have.
-    pub(crate) fn remote(&self, given: &str) -> Result<GitRemote, WorktreeError> {
+    pub fn remote(&self, given: &str) -> Result<GitRemote, WorktreeError> {
         let address = |more: &[&str]| self.git.ask(&[&["remote", "get-url"], more].concat());
         if let (Some(fetch), Some(push)) =
             (address(&["--", given])?, address(&["--push", "--", given])?)
@@ -123,7 +123,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn push_to(
+    pub fn push_to(
         &self,
         remote: &GitRemote,
         token: &str,
@@ -134,7 +134,7 @@ impl Repository {
 
     /// Removes what was pushed for the operation `token`. A ref that cannot be removed only keeps
     /// its commit.
-    pub(crate) fn withdraw(&self, remote: &GitRemote, token: &str, commits: &[String]) {
+    pub fn withdraw(&self, remote: &GitRemote, token: &str, commits: &[String]) {
         let _ = self.git.withdraw(&remote.push, token, commits);
     }
 
@@ -142,7 +142,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] for text that is not an id.
-    pub(crate) fn missing(&self, commits: &[String]) -> Result<Vec<String>, WorktreeError> {
+    pub fn missing(&self, commits: &[String]) -> Result<Vec<String>, WorktreeError> {
         let mut missing = Vec::new();
         for commit in commits {
             if !self.git.has_commit(commit)? {
@@ -156,7 +156,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn shared_with(&self, checkout: &Checkout) -> Result<Vec<String>, WorktreeError> {
+    pub fn shared_with(&self, checkout: &Checkout) -> Result<Vec<String>, WorktreeError> {
         let tracking = format!("refs/remotes/{}", checkout.branch_here());
         let last = self.git.ask(&["rev-parse", "--verify", "--quiet", &tracking])?;
         let all = last.into_iter().chain([checkout.base.clone()]);
@@ -168,7 +168,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git refuses an object, or a commit is not in the bundle.
-    pub(crate) fn take_bundle(
+    pub fn take_bundle(
         &self,
         bundle: &[u8],
         token: &str,
@@ -182,7 +182,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git refuses an object, or a commit is not there.
-    pub(crate) fn take_from(
+    pub fn take_from(
         &self,
         remote: &GitRemote,
         token: &str,
@@ -197,7 +197,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn track(
+    pub fn track(
         &self,
         host: &HostName,
         checkout: &Checkout,
@@ -225,7 +225,7 @@ impl Repository {
     }
 
     /// Removes the tracking branch of a worktree that is removed, if it still has this commit.
-    pub(crate) fn untrack(&self, checkout: &Checkout, tip: &str) {
+    pub fn untrack(&self, checkout: &Checkout, tip: &str) {
         let name = format!("refs/remotes/{}", checkout.branch_here());
         // It holds no commit that no other branch has.
         let _ = self.git.call(&["update-ref", "-d", &name, tip]);
@@ -235,7 +235,7 @@ impl Repository {
     ///
     /// # Errors
     /// As [`Repository::condition`].
-    pub(crate) fn condition_of(
+    pub fn condition_of(
         &self,
         checkout: &Checkout,
         state: &WorktreeState,
@@ -251,7 +251,7 @@ impl Repository {
     ///
     /// # Errors
     /// As [`Repository::condition`].
-    pub(crate) fn unmerged(&self, state: &WorktreeState) -> Result<usize, WorktreeError> {
+    pub fn unmerged(&self, state: &WorktreeState) -> Result<usize, WorktreeError> {
         let commits = state.commits();
         if commits.is_empty() {
             return Ok(0);
@@ -266,7 +266,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
-    pub(crate) fn base_of(
+    pub fn base_of(
         &self,
         checkout: &Checkout,
         state: &WorktreeState,
@@ -281,7 +281,7 @@ impl Repository {
     ///
     /// # Errors
     /// As [`Repository::preview`]; [`WorktreeError::NoDirectory`] for a worktree that is gone.
-    pub(crate) fn preview_of(
+    pub fn preview_of(
         &self,
         checkout: &Checkout,
         state: &WorktreeState,

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use phalanx::testing::{StepBench, TestTeam};
+use testing::{StepBench, TestTeam};
 
 fn appends(c: &mut Criterion) {
     for filled in [0_usize, 1000] {

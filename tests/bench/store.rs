@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use phalanx::testing::TestTeam;
+use testing::TestTeam;
 
 const ROUNDS: usize = 3;
 const BODY: &str = "a message of ordinary length, as agents send them to each other all day";

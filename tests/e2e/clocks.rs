@@ -1,7 +1,7 @@
 //! Hosts of a team whose clocks differ by a minute. The second host has a config root and a clock
 //! of its own, and shares the database.
 
-use phalanx::testing::TestDatabase;
+use testing::TestDatabase;
 
 use crate::harness::{Run, Stage, binary, wait_for};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use phalanx::testing::TestDatabase;
+use testing::TestDatabase;
 
 use crate::harness::{Background, Run, Stage, binary, wait_for, which};
 

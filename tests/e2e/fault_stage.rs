@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use phalanx::testing::TestCluster;
 use serde_json::Value;
+use testing::TestCluster;
 
 use crate::harness::{Background, Run, binary, wait_for};
 use crate::host_stage::HostStage;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use phalanx::testing::TestDatabase;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testing::TestDatabase;
 
 use crate::gear;
 

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use phalanx::testing::TestCluster;
+use testing::TestCluster;
 
 use crate::fault_stage::FaultStage;
 use crate::gear;

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use phalanx::testing::TestHost;
 use serde_json::Value;
+use testing::TestHost;
 
 use crate::gear;
 use crate::harness::{PATIENCE, Run, binary, wait_for};

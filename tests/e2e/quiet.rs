@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use phalanx::testing::TestDatabase;
+use testing::TestDatabase;
 
 use crate::harness::Stage;
 

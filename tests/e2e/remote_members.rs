@@ -1,8 +1,8 @@
 //! Members on other hosts: a team in PostgreSQL, with members that real sshd and tmux of other
 //! hosts run.
 
-use phalanx::testing::TestDatabase;
 use serde_json::Value;
+use testing::TestDatabase;
 
 use crate::harness::{Run, Stage, binary, wait_for};
 use crate::remote_stage::RemoteStage;

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use phalanx::testing::TestCluster;
 use serde_json::Value;
+use testing::TestCluster;
 
 use crate::harness::{Run, binary, wait_for};
 use crate::host_stage::HostStage;

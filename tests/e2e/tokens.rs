@@ -4,8 +4,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use phalanx::testing::TestDatabase;
 use serde_json::{Value, json};
+use testing::TestDatabase;
 
 use crate::authority::agent_lead;
 use crate::harness::{Run, Stage, binary, wait_for};

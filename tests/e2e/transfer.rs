@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use phalanx::testing::TestDatabase;
+use testing::TestDatabase;
 
 use crate::harness::{Run, Stage, wait_for};
 

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use phalanx::testing::TaskRow;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use testing::TaskRow;
 
 use super::{MEMBERS, Place, cases};
 

@@ -3,11 +3,11 @@
 
 use std::fs;
 
-use phalanx::testing::Entry;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
+use testing::Entry;
 
 use super::{Place, cases};
 

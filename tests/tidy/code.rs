@@ -19,14 +19,11 @@ impl Source {
         Source { name: name.to_owned(), words: without_tests(&words(text)) }
     }
 
-    /// Returns the module path: `src/store/mailbox.rs` is `store::mailbox`, `src/store/mod.rs` is
-    /// `store`, and the root is empty.
+    /// Returns the module path below its crate's name: `src/store/mailbox.rs` is `store::mailbox`,
+    /// `src/store/lib.rs` is `store`, `src/ops/mail/mod.rs` is `ops::mail`.
     pub(crate) fn module(&self) -> Vec<String> {
         let inner = self.name.trim_start_matches("src/").trim_end_matches(".rs");
-        let inner = inner.trim_end_matches("/mod");
-        if matches!(inner, "lib" | "main") {
-            return Vec::new();
-        }
+        let inner = inner.trim_end_matches("/lib").trim_end_matches("/mod");
         inner.split('/').map(str::to_owned).collect()
     }
 
@@ -43,13 +40,33 @@ impl Source {
 
 /// Reads every file below `src`, except files of tests.
 pub(crate) fn sources() -> Vec<Source> {
-    let mut found = Vec::new();
-    read(&root().join("src"), &mut found);
+    let files = files("src").into_iter().map(|(name, text)| Source::new(&name, &text));
+    let found: Vec<Source> = files.filter(|source| !source.is_test()).collect();
     assert!(found.len() > 100, "only {} files are below src", found.len());
     found
 }
 
-fn read(folder: &Path, found: &mut Vec<Source>) {
+/// Returns the crate and the text of every file below `src` and `tests`, tests too. The crate of the
+/// latter is `tests`.
+pub(crate) fn all_texts() -> Vec<(String, String)> {
+    let crate_of = |name: &str| {
+        let mut folders = name.split('/');
+        let first = folders.next().unwrap_or_default();
+        if first == "src" { folders.next().unwrap_or_default() } else { first }.to_owned()
+    };
+    let texts = ["src", "tests"].into_iter().flat_map(files);
+    texts.map(|(name, text)| (crate_of(&name), text)).collect()
+}
+
+/// Returns the path of every source file below a folder from the root of the repository, with
+/// forward slashes, and its text.
+fn files(folder: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    read(&root().join(folder), &mut found);
+    found
+}
+
+fn read(folder: &Path, found: &mut Vec<(String, String)>) {
     for path in entries(folder) {
         if path.is_dir() {
             read(&path, found);
@@ -57,10 +74,7 @@ fn read(folder: &Path, found: &mut Vec<Source>) {
             let text = fs::read_to_string(&path)
                 .unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
             let name = path.strip_prefix(root()).unwrap_or(&path).to_string_lossy().into_owned();
-            let source = Source::new(&name.replace('\\', "/"), &text);
-            if !source.is_test() {
-                found.push(source);
-            }
+            found.push((name.replace('\\', "/"), text));
         }
     }
 }
@@ -76,17 +90,20 @@ fn words(text: &str) -> Vec<String> {
     scan::tokens(text).into_iter().filter_map(word).collect()
 }
 
-/// Removes items under `#[cfg(test)]`.
+/// Removes items under `#[cfg(test)]` and `#[cfg(any(test, …))]`.
 fn without_tests(words: &[String]) -> Vec<String> {
-    const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let mut kept = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        if words[at..].iter().take(TEST.len()).eq(TEST) {
-            at = item_end(words, at + TEST.len());
-        } else {
-            kept.push(words[at].clone());
-            at += 1;
+        match words[at..].iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["#", "[", "cfg", "(", "test", ..] | ["#", "[", "cfg", "(", "any", "(", "test", ..] => {
+                let close = words[at..].iter().position(|word| word == "]");
+                at = item_end(words, close.map_or(words.len(), |close| at + close + 1));
+            }
+            _ => {
+                kept.push(words[at].clone());
+                at += 1;
+            }
         }
     }
     kept

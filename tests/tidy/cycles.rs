@@ -101,7 +101,7 @@ impl Graph {
     }
 }
 
-/// The modules of the crate, and what each one imports.
+/// The modules of all crates, and what each one imports.
 struct Names<'a> {
     files: &'a [Source],
     modules: BTreeMap<Vec<String>, usize>,
@@ -131,11 +131,11 @@ impl<'a> Names<'a> {
         targets.filter(|target| *target != at).collect()
     }
 
-    /// Returns the path from the crate's root, or `None` for one that begins outside.
+    /// Returns the path below the crate's name, or `None` for one that begins in another crate.
     fn absolute(&self, module: &[String], at: usize, path: &[String]) -> Option<Vec<String>> {
         let (first, rest) = path.split_first()?;
         let start = match first.as_str() {
-            "crate" => Vec::new(),
+            "crate" => module.iter().take(1).cloned().collect(),
             "self" => module.to_vec(),
             "super" => {
                 let ups = path.iter().take_while(|word| *word == "super").count();

@@ -6,59 +6,9 @@ use std::ops::RangeInclusive;
 
 use crate::scan::{self, Kind, Path, Token};
 
-/// The folders of `src` that each folder may import besides itself. A new folder needs an entry
-/// here and in `docs/dev/architecture.md`.
-const MAY_IMPORT: &[(&str, &[&str])] = &[
-    ("model", &[]),
-    ("sys", &[]),
-    ("config", &["model", "sys"]),
-    ("profile", &["model", "config"]),
-    ("database", &["model", "sys"]),
-    ("store", &["model", "sys", "database"]),
-    ("backend", &["model", "sys"]),
-    ("worktree", &["model", "sys"]),
-    ("hooks", &["model", "sys"]),
-    ("remote", &["model", "sys"]),
-    ("launcher", &["model", "sys", "store", "backend"]),
-    (
-        "ops",
-        &[
-            "model", "sys", "config", "profile", "store", "backend", "worktree", "hooks", "remote",
-            "launcher",
-        ],
-    ),
-    ("event_loop", &["model"]),
-    ("lead", &["model", "sys", "ops", "event_loop"]),
-    ("teammate", &["model", "sys", "profile", "launcher", "ops", "event_loop"]),
-    ("ui", &["model", "sys", "ops"]),
-    ("cli", EVERYTHING),
-    ("testing", EVERYTHING),
-];
-
-const EVERYTHING: &[&str] = &[
-    "model",
-    "sys",
-    "config",
-    "profile",
-    "database",
-    "store",
-    "backend",
-    "worktree",
-    "hooks",
-    "remote",
-    "launcher",
-    "ops",
-    "event_loop",
-    "lead",
-    "teammate",
-    "ui",
-];
-
-/// The composition roots, which may import every folder.
-const ROOTS: [&str; 2] = ["src/lib.rs", "src/main.rs"];
-
-/// Paths allowed only under some folders, with the alternative elsewhere. A path of one segment is
-/// a crate and matches at the beginning of a path; a longer one matches anywhere.
+/// Paths allowed only under some folders, with the alternative elsewhere; which crate uses which
+/// library is its `Cargo.toml`. A path of one segment is a crate and matches at the beginning of a
+/// path; a longer one matches anywhere.
 const FENCES: &[(&str, &[&str], &str)] = &[
     ("std::fs", SYS, "use sys::fs"),
     ("tokio::fs", SYS, "use sys::fs"),
@@ -70,48 +20,13 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("thread::sleep", SYS, "wait on a named condition with a deadline, through sys::clock"),
     ("Timestamp::now", SYS, "take the time as an argument, or ask sys::clock"),
     ("Zoned::now", SYS, "take the time as an argument, or ask sys::clock"),
-    ("Uuid::new_v4", SYS, "use sys::rand"),
-    ("libc", SYS, "put the call behind a function in sys"),
-    ("nix", SYS, "put the call behind a function in sys"),
-    ("portable_pty", SYS, "use sys::child"),
-    ("notify", SYS, "use sys::watch"),
-    ("fs4", SYS, "use sys::lock"),
-    ("which", SYS, "look a program up through sys::exec"),
-    ("tokio", ASYNC, "write a plain function; drivers, sources and faces await"),
-    ("anyhow", &["src/cli/", "src/main.rs"], "return the folder's own error type"),
-    ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
     ("clap", &["src/cli/", "src/model/task/fields.rs"], "parse in cli and pass typed values down"),
-    ("schemars", SCHEMAS, "describe configuration in config and model, and arguments in cli"),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
-    ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
     ("ratatui", &["src/ui/dashboard/", "src/cli/watch/"], "draw in ui::dashboard"),
-    ("tui_term", &["src/ui/dashboard/"], "draw in ui::dashboard"),
-    ("tokio_postgres", DATABASE, "call the database through database::Database"),
-    ("tokio_postgres_rustls", DATABASE, "call the database through database::Database"),
-    ("rustls", DATABASE, "call the database through database::Database"),
-    ("rustls_native_certs", DATABASE, "call the database through database::Database"),
-    ("futures_core", &["src/cli/watch/"], "await a tokio type"),
+    ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
 ];
 
-/// Folders of types with a JSON Schema: arguments of tools and keys of manifests.
-const SCHEMAS: &[&str] = &["src/cli/", "src/config/", "src/model/"];
 const SYS: &[&str] = &["src/sys/"];
-const DATABASE: &[&str] = &["src/database/"];
-
-/// Folders that may use tokio. The others hold plain data and synchronous functions.
-const ASYNC: &[&str] = &[
-    "src/sys/",
-    "src/database/",
-    "src/backend/",
-    "src/ops/",
-    "src/event_loop.rs",
-    "src/lead/",
-    "src/teammate/",
-    "src/ui/",
-    "src/cli/",
-    "src/lib.rs",
-    "src/main.rs",
-];
 
 /// The complete list of visible top-level names.
 const TOP_LEVEL: [&str; 8] =
@@ -131,7 +46,7 @@ pub(crate) struct File {
 impl File {
     pub(crate) fn new(name: &str, text: &str) -> Self {
         let tokens = scan::tokens(text);
-        let paths = scan::paths(&tokens, &module(name));
+        let paths = scan::paths(&tokens);
         Self { name: name.to_owned(), text: text.to_owned(), tokens, paths }
     }
 
@@ -173,54 +88,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Returns the module path: `src/store/mailbox.rs` is `store::mailbox`, `src/store/mod.rs` is
-/// `store`, and a root is empty.
-fn module(name: &str) -> Vec<String> {
-    let inner = name.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
-    if ROOTS.contains(&name) { Vec::new() } else { inner.split('/').map(str::to_owned).collect() }
-}
-
-/// A folder imports only itself and the folders allowed by [`MAY_IMPORT`].
-pub(crate) fn imports(file: &File) -> Vec<Problem> {
-    const RULE: &str = "import direction";
-    if !file.is_source() || ROOTS.contains(&file.name.as_str()) {
-        return Vec::new();
-    }
-    let here = module(&file.name).swap_remove(0);
-    let Some((_, below)) = MAY_IMPORT.iter().find(|(folder, _)| *folder == here) else {
-        let found = format!("folder `{here}` is not in the table");
-        let remedy = "put the file into a known folder, or extend MAY_IMPORT and docs/dev/architecture.md on purpose";
-        return vec![file.problem(1, RULE, found, remedy)];
-    };
-    let judge = |path: &Path| {
-        let target = path.from_root.as_ref()?.first().map_or("", String::as_str);
-        let spelled = path.segments.join("::");
-        if target == here || below.contains(&target) {
-            None
-        } else if EVERYTHING.contains(&target) || target == "cli" {
-            let found = format!("`{here}` must not know `{target}` (`{spelled}`)");
-            let remedy = "move the meeting of the two into ops, or the shared noun into model";
-            Some(file.problem(path.line, RULE, found, remedy))
-        } else {
-            let found = format!("`{spelled}` goes through the crate's root");
-            Some(file.problem(
-                path.line,
-                RULE,
-                found,
-                "name the folder that the item lives in: crate::folder::item",
-            ))
-        }
-    };
-    let hidden = |inside: std::ops::Range<usize>| {
-        let first = file.tokens.get(inside.start).filter(|t| t.is("path"))?;
-        let found = "`#[path]` hides where a module lives".to_owned();
-        Some(file.problem(first.line, RULE, found, "put the file where its module says it is"))
-    };
-    let attributes = scan::attributes(&file.tokens).into_iter().filter_map(hidden);
-    unique(file.paths.iter().filter_map(judge).chain(attributes))
-}
-
-/// OS calls and `unsafe` are allowed only in `sys`, and each large library only where it is used.
+/// OS calls and `unsafe` are allowed only in `sys`, and each large library only in its module.
 pub(crate) fn fences(file: &File) -> Vec<Problem> {
     if !file.is_source() {
         return Vec::new();
@@ -392,33 +260,6 @@ pub(crate) fn top_level(names: &[String]) -> Vec<Problem> {
         .filter(|name| !names.iter().any(|n| n == *name))
         .map(|name| problem(name, "on the fixed list but not there", "put it back"));
     unique(strangers.chain(missing))
-}
-
-/// `docs/dev/architecture.md` shows the same table as [`MAY_IMPORT`], row by row.
-pub(crate) fn table(page: &str) -> Vec<Problem> {
-    let shown: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
-    let row = |(folder, below): &(&str, &[&str])| match below {
-        [] => format!("| `{folder}` | nothing |"),
-        all if *all == EVERYTHING => format!("| `{folder}` | everything |"),
-        some => format!("| `{folder}` | {} |", some.join(", ")),
-    };
-    let demanded: Vec<_> = MAY_IMPORT.iter().map(row).collect();
-    let problem = |line: usize, found: String| Problem {
-        file: "docs/dev/architecture.md".into(),
-        line,
-        rule: "import table",
-        found,
-        remedy: "make the page and MAY_IMPORT in tests/tidy/rules.rs say the same".into(),
-    };
-    let absent = demanded.iter().filter(|row| !shown.iter().any(|line| line.starts_with(*row)));
-    let absent = absent.map(|row| problem(1, format!("the row `{row}` is missing")));
-    let extra = page.lines().enumerate().filter(|(_, line)| {
-        line.starts_with("| `") && !demanded.iter().any(|row| line.starts_with(row))
-    });
-    let extra = extra.map(|(at, line)| {
-        problem(at + 1, format!("the row `{line}` is not what the test enforces"))
-    });
-    unique(absent.chain(extra))
 }
 
 /// Sorts and deduplicates: a path in a `use` group can break the same rule twice on one line.

@@ -37,8 +37,6 @@ impl Token {
 pub(crate) struct Path {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
-    /// The path from the crate's root, if it starts with `crate`, `self` or `super`.
-    pub(crate) from_root: Option<Vec<String>>,
 }
 
 /// Splits source text into tokens.
@@ -102,45 +100,20 @@ fn word_or_text(literal: String) -> Kind {
     }
 }
 
-/// Returns every path in the tokens, with `use` groups expanded. `module` is the module path of the
-/// file.
-pub(crate) fn paths(tokens: &[Token], module: &[String]) -> Vec<Path> {
+/// Returns every path in the tokens, with `use` groups expanded.
+pub(crate) fn paths(tokens: &[Token]) -> Vec<Path> {
     let mut found = Vec::new();
-    // Inline modules change what `super` means; each is kept with the brace depth that it opened.
-    let mut inline: Vec<(usize, String)> = Vec::new();
-    let mut depth = 0;
     let mut at = 0;
     while at < tokens.len() {
-        if tokens[at].mark('{') {
-            depth += 1;
-            if let Some(name) = inline_module(tokens, at) {
-                inline.push((depth, name));
-            }
-        } else if tokens[at].mark('}') {
-            inline.retain(|(opened, _)| *opened < depth);
-            depth = depth.saturating_sub(1);
-        } else if let Some(start) = path_start(tokens, at) {
+        if let Some(start) = path_start(tokens, at) {
             let mut spelled = Vec::new();
             at = tree(tokens, start, &[], &mut spelled);
-            let here: Vec<_> =
-                module.iter().chain(inline.iter().map(|(_, name)| name)).cloned().collect();
-            found.extend(spelled.into_iter().map(|(line, segments)| {
-                let from_root = from_root(&segments, &here);
-                Path { line, segments, from_root }
-            }));
-            continue;
+            found.extend(spelled.into_iter().map(|(line, segments)| Path { line, segments }));
+        } else {
+            at += 1;
         }
-        at += 1;
     }
     found
-}
-
-/// Returns the name in `mod name {` whose brace is at `at`.
-fn inline_module(tokens: &[Token], at: usize) -> Option<String> {
-    match tokens.get(at.checked_sub(2)?..at)? {
-        [keyword, Token { kind: Kind::Word(name), .. }] if keyword.is("mod") => Some(name.clone()),
-        _ => None,
-    }
 }
 
 /// Returns the index of a path that starts at `at`: after `use` or `extern crate`, or a word
@@ -212,22 +185,6 @@ fn group(
         at += usize::from(tokens.get(at).is_some_and(|t| t.mark(',')));
     }
     at + 1
-}
-
-fn from_root(segments: &[String], here: &[String]) -> Option<Vec<String>> {
-    let mut path = match segments.first()?.as_str() {
-        "crate" => Vec::new(),
-        "self" | "super" => here.to_vec(),
-        _ => return None,
-    };
-    for segment in segments {
-        match segment.as_str() {
-            "crate" | "self" => {}
-            "super" => drop(path.pop()),
-            name => path.push(name.to_owned()),
-        }
-    }
-    Some(path)
 }
 
 /// The index of the bracket that closes the one at `open`, or the number of tokens.

@@ -16,17 +16,17 @@ use std::time::Duration;
 
 use super::proof::{Observation, close_proven, judge};
 use super::{Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest};
-use crate::model::id::MemberName;
-use crate::model::input::{Input, Modes};
-use crate::model::placement::{BackendKind, Layout, Placement, Verdict};
-use crate::model::spec::Terminal;
-use crate::model::text;
+use model::id::MemberName;
+use model::input::{Input, Modes};
+use model::placement::{BackendKind, Layout, Placement, Verdict};
+use model::spec::Terminal;
+use model::text;
 use osa::Osa;
 use script::{CONTENTS, FOCUS, NAME, WRITE};
 use session::{iterm_session, list_sessions};
 use survey::ItermRow;
 
-pub(crate) use session::{Iterm2, ItermHome};
+pub use session::{Iterm2, ItermHome};
 
 /// Timeout for the check whether the caller runs in iTerm2.
 const PROBED_WITHIN: Duration = Duration::from_secs(3);
@@ -37,7 +37,7 @@ const LONGEST_NAME: usize = 60;
 ///
 /// # Errors
 /// Returns the reason why it is not, with an instruction for the user.
-pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
+pub fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
     let rows = sessions(program).map_err(|e| described(&e))?.ok_or("iTerm2 is not running")?;
     match survey::caller_session(&rows, Some(tty), None) {
         Some(_) => Ok(()),
@@ -50,7 +50,7 @@ pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Returns the reason why it does not answer, with an instruction for the user.
-pub(crate) fn count_sessions(program: PathBuf) -> Result<Option<usize>, String> {
+pub fn count_sessions(program: PathBuf) -> Result<Option<usize>, String> {
     match sessions(program) {
         Ok(rows) => Ok(rows.map(|rows| rows.len())),
         Err(BackendError::Iterm2 { code: Some(-2740 | -2741 | -10814 | -43), .. }) => Ok(None),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::super::BackendError;
 use super::script::{SURVEY, Script};
-use crate::model::text;
-use crate::sys::exec::{self, ExecError};
+use model::text;
+use sys::exec::{self, ExecError};
 
 /// Timeout of one script.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);

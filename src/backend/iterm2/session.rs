@@ -8,8 +8,8 @@ use super::super::{BackendError, CloseOutcome, Mark};
 use super::osa::{self, Osa};
 use super::script::{self, CLOSE, DONE, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script};
 use super::survey::{self, ItermRow};
-use crate::model::placement::{ItermSession, Layout, Placement, Verdict};
-use crate::sys::clock::{self, Deadline};
+use model::placement::{ItermSession, Layout, Placement, Verdict};
+use sys::clock::{self, Deadline};
 
 /// Time that a session may take to get its terminal, or to disappear after it was closed.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,26 +18,26 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The location of a team's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ItermHome {
+pub struct ItermHome {
     /// The path of `osascript`, from the caller's `PATH`.
-    pub(crate) program: PathBuf,
+    pub program: PathBuf,
     /// The caller's terminal device, if it has one.
-    pub(crate) tty: Option<String>,
+    pub tty: Option<String>,
     /// `$ITERM_SESSION_ID` (`w0t1p2:UUID`); may be inherited and belong to another session.
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
     /// Marks sessions as this team's (`user.phalanx_team`).
-    pub(crate) tag: String,
-    pub(crate) layout: Layout,
+    pub tag: String,
+    pub layout: Layout,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Iterm2 {
+pub struct Iterm2 {
     pub(super) home: ItermHome,
     pub(super) osa: Osa,
 }
 
 impl Iterm2 {
-    pub(crate) fn new(home: ItermHome) -> Iterm2 {
+    pub fn new(home: ItermHome) -> Iterm2 {
         let osa = Osa::new(home.program.clone());
         Iterm2 { home, osa }
     }

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use super::broadcaster::{Broadcaster, ViewerId};
 use super::wire::{LauncherMessage, ViewerMessage};
-use crate::sys::clock;
-use crate::sys::fs::{FsError, private_dir_in_existing};
-use crate::sys::socket::{LONGEST_PATH, Listener};
+use sys::clock;
+use sys::fs::{FsError, private_dir_in_existing};
+use sys::socket::{LONGEST_PATH, Listener};
 
 /// Limit of simultaneous connections, each of which costs two threads; further ones are closed.
 const MOST: usize = 32;
@@ -24,13 +24,13 @@ const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A listening socket; dropping it stops the server and removes the socket.
-pub(crate) struct AttachServer {
+pub struct AttachServer {
     listener: Arc<Listener>,
 }
 
 impl AttachServer {
     /// Binds the first of `places` that can hold a socket and serves `broadcaster` there.
-    pub(crate) fn open(
+    pub fn open(
         places: &[PathBuf],
         broadcaster: &Arc<Broadcaster>,
     ) -> Result<AttachServer, FsError> {
@@ -47,7 +47,7 @@ impl AttachServer {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.listener.path()
     }
 }
@@ -60,7 +60,7 @@ impl Drop for AttachServer {
 
 /// Returns the candidate paths of the socket, best first: `preferred`, then the same name in short
 /// private directories.
-pub(crate) fn places(preferred: PathBuf, runtime_dir: Option<&Path>, uid: u32) -> Vec<PathBuf> {
+pub fn places(preferred: PathBuf, runtime_dir: Option<&Path>, uid: u32) -> Vec<PathBuf> {
     let name = preferred.file_name().unwrap_or_default().to_owned();
     let runtime_dir = runtime_dir.filter(|dir| dir.is_absolute()).map(|dir| dir.join("phalanx"));
     let short = [runtime_dir, Some(PathBuf::from(format!("/tmp/phalanx-{uid}")))];
@@ -205,7 +205,7 @@ fn wait_for_end(stream: &mut &UnixStream, _broadcaster: &Broadcaster) -> io::Res
 mod tests {
     use super::super::viewer::{Viewer, peek};
     use super::*;
-    use crate::sys::child::{ChildExit, open_pty};
+    use sys::child::{ChildExit, open_pty};
 
     /// A server of a terminal of 6x30 whose program has printed `hello`.
     fn served() -> (tempfile::TempDir, AttachServer, Arc<Broadcaster>) {
@@ -287,7 +287,7 @@ mod tests {
     fn sec_07_symlinked_socket_directory_is_refused() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (planted, real) = (dir.path().join("planted"), dir.path().join("real"));
-        crate::sys::fs::private_dir(&real).expect("writable");
+        sys::fs::private_dir(&real).expect("writable");
         std::os::unix::fs::symlink(&real, &planted).expect("writable");
         let message = bind(&[planted.join("run")]).expect_err("a symbolic link").to_string();
         assert!(message.contains("it is a symbolic link"), "{message}");

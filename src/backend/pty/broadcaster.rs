@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use super::screen::LiveScreen;
 use super::wire::LauncherMessage;
-use crate::model::input::Input;
-use crate::sys::child::{ChildExit, PtyMaster};
-use crate::sys::clock::Deadline;
+use model::input::Input;
+use sys::child::{ChildExit, PtyMaster};
+use sys::clock::Deadline;
 
 /// Limit of a viewer's unsent output, in bytes.
 const PENDING: usize = 256 * 1024;
@@ -68,7 +68,7 @@ impl BroadcastState {
 }
 
 /// The terminal, shared by the thread that reads it and the viewers' threads.
-pub(crate) struct Broadcaster {
+pub struct Broadcaster {
     master: PtyMaster,
     /// Rows and columns while no viewer is attached. Followers do not count.
     home: (u16, u16),
@@ -77,7 +77,7 @@ pub(crate) struct Broadcaster {
 }
 
 impl Broadcaster {
-    pub(crate) fn new(master: PtyMaster, home: (u16, u16)) -> Broadcaster {
+    pub fn new(master: PtyMaster, home: (u16, u16)) -> Broadcaster {
         let state = BroadcastState {
             screen: LiveScreen::new(home),
             viewers: BTreeMap::new(),
@@ -87,12 +87,12 @@ impl Broadcaster {
         Broadcaster { master, home, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    pub(crate) fn tty_name(&self) -> Option<String> {
+    pub fn tty_name(&self) -> Option<String> {
         self.master.tty_name()
     }
 
     /// Draws the program's output and queues it for all viewers.
-    pub(crate) fn feed(&self, bytes: &[u8]) {
+    pub fn feed(&self, bytes: &[u8]) {
         let mut state = self.state();
         let afresh = state.screen.process(bytes);
         for ViewerState { outbox, .. } in state.viewers.values_mut() {
@@ -109,7 +109,7 @@ impl Broadcaster {
 
     /// Notifies the viewers that the program has exited. Waits until all of them have left, at most
     /// `limit`.
-    pub(crate) fn end(&self, end: ChildExit, limit: Duration) {
+    pub fn end(&self, end: ChildExit, limit: Duration) {
         let deadline = Deadline::after(limit);
         let mut state = self.state();
         state.end = Some(end);
@@ -121,12 +121,12 @@ impl Broadcaster {
     }
 
     /// Returns the last `lines` lines up to the last non-blank one.
-    pub(crate) fn lines(&self, lines: usize) -> String {
+    pub fn lines(&self, lines: usize) -> String {
         self.state().screen.lines(lines)
     }
 
     /// Returns the line of the screen in which the program may ask for input.
-    pub(crate) fn prompt_line(&self) -> Option<String> {
+    pub fn prompt_line(&self) -> Option<String> {
         self.state().screen.prompt_line()
     }
 
@@ -223,7 +223,7 @@ impl Broadcaster {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::child::open_pty;
+    use sys::child::open_pty;
 
     const HOME: (u16, u16) = (6, 30);
 

@@ -16,18 +16,19 @@ use super::proof::{
 use super::{
     Backend, BackendError, BeforeClose, CloseOutcome, Mark, PlacementRequest, ScreenImage, follow,
 };
-use crate::model::id::MemberName;
-use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
-use crate::model::spec::Terminal;
-use crate::sys::exec::spawn_detached;
-use crate::sys::output_watch::OutputWatch;
-use crate::sys::proc::{self, Process};
+use model::id::MemberName;
+use model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
+use model::spec::Terminal;
+use sys::exec::spawn_detached;
+use sys::output_watch::OutputWatch;
+use sys::proc::{self, Process};
 
-pub(crate) use attach_server::{AttachServer, places};
-pub(crate) use broadcaster::Broadcaster;
-pub(crate) use screen::{LIVE_SCROLLBACK, LiveScreen};
-pub(crate) use viewer::{Viewer, peek, write_input};
-pub(crate) use wire::LauncherMessage;
+pub use attach_server::{AttachServer, places};
+pub use broadcaster::Broadcaster;
+pub use screen::LIVE_SCROLLBACK;
+pub(crate) use screen::LiveScreen;
+pub use viewer::{Viewer, peek, write_input};
+pub use wire::LauncherMessage;
 
 /// Size of the terminals, in character cells. The width keeps logs readable.
 const ROWS: u16 = 50;
@@ -36,7 +37,7 @@ const COLS: u16 = 200;
 type LogOf = Box<dyn Fn(&MemberName) -> PathBuf + Send + Sync>;
 
 /// The backend that needs no other program.
-pub(crate) struct Pty {
+pub struct Pty {
     /// Environment of the launchers. The environment of a program is in its spec.
     env: Vec<(OsString, OsString)>,
     log_of: LogOf,
@@ -47,7 +48,7 @@ pub(crate) struct Pty {
 impl Pty {
     /// Creates the backend. `env` is the launchers' own environment; `log_of` returns the log path
     /// of a member.
-    pub(crate) fn new(
+    pub fn new(
         env: Vec<(OsString, OsString)>,
         log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
     ) -> Pty {
@@ -55,7 +56,7 @@ impl Pty {
     }
 
     /// Creates the backend for one-shot runs: a program has no terminal and writes into its log.
-    pub(crate) fn without_terminal(
+    pub fn without_terminal(
         env: Vec<(OsString, OsString)>,
         log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
     ) -> Pty {

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use crate::model::input::Modes;
-use crate::sys::fs::{self, FsError};
+use model::input::Modes;
+use sys::fs::{self, FsError};
 
 /// Bytes at the end of the log that are drawn. Earlier output has been overwritten or has scrolled
 /// off.
@@ -13,7 +13,7 @@ const TAIL: u64 = 256 * 1024;
 const SCROLLBACK: usize = 10_000;
 
 /// [`SCROLLBACK`] for a live screen in memory: at 200 columns, this takes 3 MB.
-pub(crate) const LIVE_SCROLLBACK: usize = 500;
+pub const LIVE_SCROLLBACK: usize = 500;
 
 /// Smallest and largest size. A larger terminal would cost memory without benefit.
 const ROWS: (u16, u16) = (1, 500);

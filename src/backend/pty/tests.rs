@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::backend::Label;
-use crate::model::placement::TmuxPane;
-use crate::sys::fs;
-use crate::sys::proc::Liveness;
+use crate::Label;
+use model::placement::TmuxPane;
+use sys::fs;
+use sys::proc::Liveness;
 
 fn process(placement: &Placement) -> Process {
     let ProcessId { pid, start } = placement.launcher().expect("known at once");
@@ -53,9 +53,9 @@ impl Bench {
 
     fn wait_for(&self, file: &str) -> String {
         let path = self.dir.path().join(file);
-        let changes = crate::sys::watch::Changes::on(&[self.dir.path().to_owned()])
-            .expect("inotify works here");
-        let deadline = crate::sys::clock::Deadline::after(Duration::from_secs(60));
+        let changes =
+            sys::watch::Changes::on(&[self.dir.path().to_owned()]).expect("inotify works here");
+        let deadline = sys::clock::Deadline::after(Duration::from_secs(60));
         loop {
             let bytes = fs::read(&path, 1024).expect("readable").unwrap_or_default();
             if bytes.ends_with(b"\n") {

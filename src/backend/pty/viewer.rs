@@ -8,14 +8,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::wire::{LauncherMessage, ViewerMessage};
-use crate::model::input::Input;
-use crate::sys::socket;
+use model::input::Input;
+use sys::socket;
 
 /// Timeout for a launcher's answer and for writing to it.
 const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the last lines of the screen that the launcher at this socket keeps.
-pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
+pub fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     let mut stream = socket::connect(socket)?;
     stream.set_read_timeout(Some(LAUNCHER_TIMEOUT))?;
     ViewerMessage::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
@@ -32,7 +32,7 @@ pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
 }
 
 /// Writes input to the terminal that the launcher at this socket holds.
-pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
+pub fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
     let mut stream = socket::connect(socket)?;
     stream.set_write_timeout(Some(LAUNCHER_TIMEOUT))?;
     stream.set_read_timeout(Some(LAUNCHER_TIMEOUT))?;
@@ -51,13 +51,13 @@ pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
 }
 
 /// A connection that shows a terminal and types on it.
-pub(crate) struct Viewer {
+pub struct Viewer {
     stream: UnixStream,
 }
 
 impl Viewer {
     /// Connects as a viewer. The program's terminal takes this size.
-    pub(crate) fn attach(socket: &Path, (rows, cols): (u16, u16)) -> io::Result<Viewer> {
+    pub fn attach(socket: &Path, (rows, cols): (u16, u16)) -> io::Result<Viewer> {
         let mut stream = socket::connect(socket)?;
         stream.set_write_timeout(Some(LAUNCHER_TIMEOUT))?;
         ViewerMessage::Attach { rows, cols }.write(&mut stream)?;
@@ -66,19 +66,19 @@ impl Viewer {
 
     /// Connects to watch the terminal without any influence on it. A launcher of an older build
     /// closes the connection without a message.
-    pub(crate) fn follow(socket: &Path) -> io::Result<Viewer> {
+    pub fn follow(socket: &Path) -> io::Result<Viewer> {
         let mut stream = socket::connect(socket)?;
         stream.set_write_timeout(Some(LAUNCHER_TIMEOUT))?;
         ViewerMessage::Follow.write(&mut stream)?;
         Ok(Viewer { stream })
     }
 
-    pub(crate) fn try_clone(&self) -> io::Result<Viewer> {
+    pub fn try_clone(&self) -> io::Result<Viewer> {
         Ok(Viewer { stream: self.stream.try_clone()? })
     }
 
     /// Waits for the next message; `None` at the end of the connection.
-    pub(crate) fn next(&mut self) -> io::Result<Option<LauncherMessage>> {
+    pub fn next(&mut self) -> io::Result<Option<LauncherMessage>> {
         match LauncherMessage::read(&mut self.stream) {
             // A launcher that is killed before it has read what was sent resets the connection.
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(None),
@@ -87,16 +87,16 @@ impl Viewer {
     }
 
     /// Sends keys. Fails if the program has not read its input for the whole timeout.
-    pub(crate) fn type_in(&mut self, keys: Vec<u8>) -> io::Result<()> {
+    pub fn type_in(&mut self, keys: Vec<u8>) -> io::Result<()> {
         ViewerMessage::Keys(keys).write(&mut self.stream)
     }
 
-    pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> io::Result<()> {
+    pub fn resize(&mut self, (rows, cols): (u16, u16)) -> io::Result<()> {
         ViewerMessage::Size { rows, cols }.write(&mut self.stream)
     }
 
     /// Closes the connection for all handles.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         // Fails only if the connection is closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }

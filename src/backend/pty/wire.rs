@@ -4,8 +4,8 @@
 
 use std::io::{self, Read, Write};
 
-use crate::model::input::{Input, Key, Text};
-use crate::sys::child::ChildExit;
+use model::input::{Input, Key, Text};
+use sys::child::ChildExit;
 
 /// Size limit of a payload, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub(crate) enum ViewerMessage {
 
 /// A message from a launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LauncherMessage {
+pub enum LauncherMessage {
     /// Bytes to write to the viewer's terminal unchanged.
     Output(Vec<u8>),
     /// The size of the program's terminal. The next output draws the whole screen. Only sent after
@@ -51,7 +51,7 @@ pub(crate) enum LauncherMessage {
 
 impl ViewerMessage {
     /// Writes the message in one call.
-    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
             ViewerMessage::Attach { rows, cols } => frame(to, b'A', &pair(*rows, *cols)),
             ViewerMessage::Follow => frame(to, b'F', b""),
@@ -67,7 +67,7 @@ impl ViewerMessage {
     }
 
     /// Reads the next message; `None` at the end of the stream.
-    pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<ViewerMessage>> {
+    pub(super) fn read(from: &mut dyn Read) -> io::Result<Option<ViewerMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let count = || payload.as_slice().try_into().ok().map(u32::from_be_bytes);
         let message = match kind {
@@ -90,7 +90,7 @@ impl ViewerMessage {
 
 impl LauncherMessage {
     /// Writes the message in one call.
-    pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
             LauncherMessage::Output(bytes) => frame(to, b'O', bytes),
             LauncherMessage::Size { rows, cols } => frame(to, b'S', &pair(*rows, *cols)),
@@ -103,7 +103,7 @@ impl LauncherMessage {
     }
 
     /// Reads the next message; `None` at the end of the stream.
-    pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<LauncherMessage>> {
+    pub fn read(from: &mut dyn Read) -> io::Result<Option<LauncherMessage>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let message = match kind {
             b'O' => Some(LauncherMessage::Output(payload)),

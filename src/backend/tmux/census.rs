@@ -6,9 +6,9 @@ use std::path::Path;
 use super::command::Server;
 use super::row::{PaneRow, rows};
 use super::verb;
-use crate::backend::BackendError;
-use crate::model::placement::{ProcessId, TmuxPane};
-use crate::sys::proc::Process;
+use crate::BackendError;
+use model::placement::{ProcessId, TmuxPane};
+use sys::proc::Process;
 
 /// Format of the row about the server. Formats can refer to server options by name.
 const FORMAT: &str = "phx-census #{pid} #{version} #{?exit-empty,on,off}";
@@ -18,32 +18,32 @@ const UNATTACHED: &str = "destroy-unattached";
 
 /// The state of one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Census {
-    pub(crate) server: ProcessId,
+pub struct Census {
+    pub server: ProcessId,
     /// As the server reports it, such as `3.3a`.
-    pub(crate) version: String,
+    pub version: String,
     /// The server exits with its last session.
-    pub(crate) exit_empty: bool,
+    pub exit_empty: bool,
     /// Sessions are destroyed when no client is attached.
-    pub(crate) destroy_unattached: bool,
+    pub destroy_unattached: bool,
     /// Panes that carry a token, each once.
-    pub(crate) residents: Vec<Resident>,
+    pub residents: Vec<Resident>,
 }
 
 /// A pane that carries a token. Any process can set one, so it proves nothing.
 #[derive(Debug, Clone)]
-pub(crate) struct Resident {
+pub struct Resident {
     /// Without window and names, because a pane keeps its identity wherever it is moved. The start
     /// time of its process is 0 if that no longer runs, and with tmux 3.8 its pid, too.
-    pub(crate) pane: TmuxPane,
-    pub(crate) token: String,
+    pub pane: TmuxPane,
+    pub token: String,
 }
 
 /// Lists the panes of the server at `socket`; `None` if it has no sessions or does not exist.
 ///
 /// # Errors
 /// [`BackendError::Exec`] if tmux cannot be run or times out.
-pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, BackendError> {
+pub fn census(program: &Path, socket: &Path) -> Result<Option<Census>, BackendError> {
     let about = verb::print(FORMAT).then(verb::global_option(UNATTACHED));
     let answer = Server { program, socket: Some(socket) }.ask(&about.then(verb::panes()));
     let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
@@ -61,11 +61,7 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
 ///
 /// # Errors
 /// [`BackendError::Exec`] if tmux cannot be run or times out.
-pub(crate) fn has_pane(
-    program: &Path,
-    socket: Option<&Path>,
-    id: &str,
-) -> Result<bool, BackendError> {
+pub fn has_pane(program: &Path, socket: Option<&Path>, id: &str) -> Result<bool, BackendError> {
     let answer = Server { program, socket }.ask(&verb::panes());
     if let Some(BackendError::Exec(error)) = answer.problem {
         return Err(error.into());

@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::command::{PaneId, Server, Unit, share_error};
 use super::identity::{PaneClaim, PaneListing, list_panes, verdict, verify};
 use super::verb;
-use crate::backend::proof::{self, NO_ANSWER, Proven};
-use crate::backend::{BackendError, BeforeClose, CloseOutcome, Mark};
-use crate::model::placement::Verdict;
-use crate::sys::clock::{self, Deadline};
+use crate::proof::{self, NO_ANSWER, Proven};
+use crate::{BackendError, BeforeClose, CloseOutcome, Mark};
+use model::placement::Verdict;
+use sys::clock::{self, Deadline};
 
 /// Time that panes may take to disappear.
 const CLOSED_WITHIN: Duration = Duration::from_secs(3);

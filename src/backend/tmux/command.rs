@@ -7,9 +7,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::backend::BackendError;
-use crate::model::environ;
-use crate::sys::{env, exec};
+use crate::BackendError;
+use model::environ;
+use sys::{env, exec};
 
 /// Timeout of one tmux process (PF-05), unless the caller has less time.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

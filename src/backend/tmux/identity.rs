@@ -8,10 +8,10 @@ use std::time::Duration;
 use super::command::{PaneId, PlainWord, Server, Unit};
 use super::row::{PaneRow, ServerRow, rows};
 use super::verb::{self, PaneGuard};
-use crate::backend::proof::{IdentityPart, Observation, ProcessState, judge, process_state};
-use crate::backend::{BackendError, Mark};
-use crate::model::placement::{Placement, ProcessId, TmuxPane, Verdict};
-use crate::sys::proc::{self, Process};
+use crate::proof::{IdentityPart, Observation, ProcessState, judge, process_state};
+use crate::{BackendError, Mark};
+use model::placement::{Placement, ProcessId, TmuxPane, Verdict};
+use sys::proc::{self, Process};
 
 /// Time that an exiting server gets to disappear.
 const EXIT_GRACE: Duration = Duration::from_secs(1);

@@ -7,10 +7,10 @@ use super::command::PlainWord;
 use super::identity::PaneClaim;
 use super::row::{InputRow, rows};
 use super::verb;
-use crate::backend::BackendError;
-use crate::backend::proof::{Observation, judge};
-use crate::model::input::Input;
-use crate::sys::rand;
+use crate::BackendError;
+use crate::proof::{Observation, judge};
+use model::input::Input;
+use sys::rand;
 
 /// Writes all of the input or nothing. A text goes through a paste buffer: its bytes do not appear
 /// in a command, and tmux writes them to this pane alone, whatever mode it is in.

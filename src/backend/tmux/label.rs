@@ -7,7 +7,7 @@ use std::path::Path;
 use super::command::{PaneId, PlainWord, Unit};
 use super::identity::PaneClaim;
 use super::verb;
-use crate::backend::{Label, Mark};
+use crate::{Label, Mark};
 
 const COLORS: [(&str, &str); 8] = [
     ("blue", "blue"),
@@ -55,7 +55,7 @@ pub(super) fn unit(pane: PaneId, label: &Label) -> Unit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::team;
+    use model::team;
 
     #[test]
     fn every_colour_of_the_team_file_has_one_in_tmux() {

@@ -33,28 +33,28 @@ use super::{
     Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest, ScreenImage,
     TmuxHome,
 };
-use crate::model::id::MemberName;
-use crate::model::input::Input;
-use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
-use crate::model::spec::Terminal;
-use crate::sys::output_watch::OutputWatch;
 use identity::PaneClaim;
+use model::id::MemberName;
+use model::input::Input;
+use model::placement::{BackendKind, Placement, TmuxPane, Verdict};
+use model::spec::Terminal;
+use sys::output_watch::OutputWatch;
 
-pub(crate) use census::{Census, Resident, census, has_pane};
-pub(crate) use monitor::prompt_line;
-pub(crate) use notice::{RequestNotice, show_notice};
-pub(crate) use own_pane::OwnPane;
-pub(crate) use popup::{PopupCaller, popup_args};
-pub(crate) use private::PrivateServer;
-pub(crate) use probe::probe;
+pub use census::{Census, Resident, census, has_pane};
+pub use monitor::prompt_line;
+pub use notice::{RequestNotice, show_notice};
+pub use own_pane::OwnPane;
+pub use popup::{PopupCaller, popup_args};
+pub use private::PrivateServer;
+pub use probe::probe;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Tmux {
+pub struct Tmux {
     home: TmuxHome,
 }
 
 impl Tmux {
-    pub(crate) fn new(home: TmuxHome) -> Tmux {
+    pub fn new(home: TmuxHome) -> Tmux {
         Tmux { home }
     }
 

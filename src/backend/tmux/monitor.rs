@@ -11,12 +11,12 @@ use super::command::Server;
 use super::identity::PaneClaim;
 use super::row::{ScreenRow, rows};
 use super::verb;
-use crate::backend::follow::{FailureCount, ImageFilter, ScreenImage};
-use crate::backend::pty::LiveScreen;
-use crate::backend::{BackendError, Mark};
-use crate::model::placement::Placement;
-use crate::sys::clock::Deadline;
-use crate::sys::output_watch::{OutputWatch, Wakeup};
+use crate::follow::{FailureCount, ImageFilter, ScreenImage};
+use crate::pty::LiveScreen;
+use crate::{BackendError, Mark};
+use model::placement::Placement;
+use sys::clock::Deadline;
+use sys::output_watch::{OutputWatch, Wakeup};
 
 /// Time for tmux to read what a program has written.
 const SETTLE: Duration = Duration::from_millis(10);
@@ -101,7 +101,7 @@ pub(super) fn follow(
 
 /// Returns the line of a pane's screen in which its program may ask for input. `None` if there is
 /// none, if the pane is not ours or if tmux does not answer. Runs one tmux process.
-pub(crate) fn prompt_line(program: &Path, placement: &Placement, token: &str) -> Option<String> {
+pub fn prompt_line(program: &Path, placement: &Placement, token: &str) -> Option<String> {
     let claim = PaneClaim::parse(&Mark { placement, token }).ok()?;
     let (row, image) = capture(&claim.server(program), &claim).ok()??;
     if row.is_alternate {

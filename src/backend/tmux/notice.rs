@@ -11,13 +11,13 @@ use super::verb;
 
 /// A request that a member is waiting for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestNotice<'a> {
-    pub(crate) team: &'a str,
-    pub(crate) member: &'a str,
+pub struct RequestNotice<'a> {
+    pub team: &'a str,
+    pub member: &'a str,
     /// The kind of the request; a word of ours, never a user's.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// The request was announced before.
-    pub(crate) again: bool,
+    pub again: bool,
 }
 
 impl RequestNotice<'_> {
@@ -31,7 +31,7 @@ impl RequestNotice<'_> {
 
 /// Shows the notice on every terminal attached to a session with a pane that carries one of these
 /// tokens, or with the pane `lead`. Ignores errors.
-pub(crate) fn show_notice(
+pub fn show_notice(
     program: &Path,
     socket: &Path,
     tokens: &[String],

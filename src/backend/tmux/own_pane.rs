@@ -10,12 +10,12 @@ use super::command::{PaneId, PlainWord, Server};
 use super::row::{PaneRow, rows};
 use super::verb::{self, PaneGuard};
 use super::{BackendError, last_lines};
-use crate::model::placement::{ProcessId, TmuxPane};
-use crate::sys::proc::{self, Process};
+use model::placement::{ProcessId, TmuxPane};
+use sys::proc::{self, Process};
 
 /// The pane that the environment of a process names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnPane {
+pub struct OwnPane {
     socket: PathBuf,
     /// Pid of the server.
     server: i32,
@@ -25,7 +25,7 @@ pub(crate) struct OwnPane {
 impl OwnPane {
     /// Parses `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`, as a server sets them for the
     /// command of a pane.
-    pub(crate) fn parse(tmux: &OsStr, pane: &OsStr) -> Option<OwnPane> {
+    pub fn parse(tmux: &OsStr, pane: &OsStr) -> Option<OwnPane> {
         // Split from the right, since the socket's path may contain commas.
         let mut parts = tmux.to_str()?.rsplitn(3, ',').skip(1);
         let server = parts.next()?.parse().ok()?;
@@ -39,7 +39,7 @@ impl OwnPane {
     /// # Errors
     /// [`BackendError::Exec`] if tmux cannot be run or times out, the error of tmux if the pane is
     /// gone.
-    pub(crate) fn last_lines(
+    pub fn last_lines(
         &self,
         program: &Path,
         pid: i32,
@@ -59,7 +59,7 @@ impl OwnPane {
     ///
     /// # Errors
     /// [`BackendError::Exec`] if tmux cannot be run or times out, the error of tmux otherwise.
-    pub(crate) fn claim(
+    pub fn claim(
         &self,
         program: &Path,
         terminal: &str,

@@ -17,10 +17,10 @@ use super::survey::{
     Column, LeadColumn, ServerSurvey, TargetSession, TeamWindow, survey_server, team_name,
 };
 use super::verb::{self, Edge, PaneGuard};
-use crate::backend::{BackendError, Label, PlacementRequest, TmuxHome};
-use crate::model::id::MemberName;
-use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
-use crate::sys::proc::Process;
+use crate::{BackendError, Label, PlacementRequest, TmuxHome};
+use model::id::MemberName;
+use model::placement::{Layout, Placement, ProcessId, TmuxPane};
+use sys::proc::Process;
 
 /// More panes than any window holds.
 const MAX_PANES: usize = 1_000;

@@ -9,14 +9,14 @@ use super::verb;
 
 /// The place of the calling process, as its environment describes it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PopupCaller<'a> {
+pub struct PopupCaller<'a> {
     /// The socket of its tmux server.
-    pub(crate) socket: &'a Path,
+    pub socket: &'a Path,
     /// Its own pane. The command of a key binding has none.
-    pub(crate) pane: Option<&'a str>,
+    pub pane: Option<&'a str>,
     /// The number of its session, which is up to date only for the command of a key binding.
-    pub(crate) session: &'a str,
-    pub(crate) directory: &'a Path,
+    pub session: &'a str,
+    pub directory: &'a Path,
 }
 
 /// Returns the arguments of `tmux` that run `argv` in a popup over the caller's terminal: the one
@@ -24,7 +24,7 @@ pub(crate) struct PopupCaller<'a> {
 ///
 /// # Errors
 /// Returns the reason why no terminal can show it, for people.
-pub(crate) fn popup_args(
+pub fn popup_args(
     program: &Path,
     caller: &PopupCaller<'_>,
     argv: &[OsString],

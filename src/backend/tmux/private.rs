@@ -4,12 +4,12 @@ use std::path::Path;
 
 use super::command::Server;
 use super::verb;
-use crate::backend::{BackendError, TmuxHome};
-use crate::model::placement::Layout;
+use crate::{BackendError, TmuxHome};
+use model::placement::Layout;
 
 /// A server that no user has, killed on drop.
 #[derive(Debug)]
-pub(crate) struct PrivateServer<'a> {
+pub struct PrivateServer<'a> {
     server: Server<'a>,
 }
 
@@ -18,10 +18,7 @@ impl<'a> PrivateServer<'a> {
     ///
     /// # Errors
     /// The error of tmux, or that it cannot be run.
-    pub(crate) fn start(
-        program: &'a Path,
-        socket: &'a Path,
-    ) -> Result<PrivateServer<'a>, BackendError> {
+    pub fn start(program: &'a Path, socket: &'a Path) -> Result<PrivateServer<'a>, BackendError> {
         // Made first, so that a server that has failed halfway is killed as well.
         let server = PrivateServer { server: Server { program, socket: Some(socket) } };
         match server.server.ask_unconfigured(&verb::start_server()).problem {
@@ -31,7 +28,7 @@ impl<'a> PrivateServer<'a> {
     }
 
     /// Returns the location of a team on this server.
-    pub(crate) fn home(&self, team: &str) -> TmuxHome {
+    pub fn home(&self, team: &str) -> TmuxHome {
         TmuxHome {
             program: self.server.program.to_owned(),
             socket: self.server.socket.map(Path::to_owned),

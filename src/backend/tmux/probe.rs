@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::sys::exec;
+use sys::exec;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// The oldest version with all features in use: `list-panes -f`, `-e`, pane options.
@@ -14,7 +14,7 @@ const OLDEST: (u32, u32) = (3, 2);
 ///
 /// # Errors
 /// Returns the problem, as a message for the user that names the package to install.
-pub(crate) fn probe(program: &Path) -> Result<(), String> {
+pub fn probe(program: &Path) -> Result<(), String> {
     let command = exec::ExecCommand {
         program: program.as_os_str().to_owned(),
         args: vec![OsString::from("-V")],

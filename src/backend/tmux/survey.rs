@@ -5,9 +5,9 @@ use super::arrange::{Size, capacity, column, stack};
 use super::command::{PaneId, PlainWord, Server, SessionId, WindowId};
 use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
 use super::verb::{self, WindowTarget};
-use crate::backend::{BackendError, TmuxHome};
-use crate::model::placement::ProcessId;
-use crate::sys::proc::Process;
+use crate::{BackendError, TmuxHome};
+use model::placement::ProcessId;
+use sys::proc::Process;
 
 /// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
 const DETACHED: Size = Size { width: 200, height: 50 };

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::model::wire::Object;
+use model::wire::Object;
 
 /// A tool, a name that callers use, and the argument that it means.
 type Alias = (&'static str, &'static str, &'static str);

@@ -5,9 +5,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::schema::{ACTION, ActionNames, Renamed, ToolSchema, shown};
-use crate::cli::fail::Failure;
-use crate::model::name::nearest;
-use crate::model::wire::Object;
+use crate::fail::Failure;
+use model::name::nearest;
+use model::wire::Object;
 
 /// The arguments that hold ids of tasks.
 const TASK_IDS: [&str; 6] = ["id", "task", "blocked_by", "unblock", "blocks", "by"];

@@ -4,13 +4,13 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::cli::background::start_background_lead;
-use crate::cli::fail::Failure;
-use crate::cli::setup::Setup;
-use crate::ops::authority::Action;
-use crate::ops::{self, Kind};
-use crate::sys::proc::{self, Process};
-use crate::sys::signal::TERM;
+use crate::background::start_background_lead;
+use crate::fail::Failure;
+use crate::setup::Setup;
+use ops::authority::Action;
+use ops::{self, Kind};
+use sys::proc::{self, Process};
+use sys::signal::TERM;
 
 /// Time limit for a lead to leave its team.
 const LEAVE_LIMIT: Duration = Duration::from_secs(3);

@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::background_lead::StartedLeads;
 use super::deliveries::{Deliveries, ShownMessages};
-use crate::cli::args::Global;
-use crate::cli::fail::{Exit, Failure, VerbResult};
-use crate::cli::out::Out;
-use crate::cli::setup::Setup;
-use crate::model::wire::Object;
-use crate::ops::Kind;
-use crate::sys::clock::Deadline;
+use crate::args::Global;
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::out::Out;
+use crate::setup::Setup;
+use model::wire::Object;
+use ops::Kind;
+use sys::clock::Deadline;
 
 /// Number of calls that run at the same time; others wait.
 pub(super) const MAX_CALLS: u32 = 128;

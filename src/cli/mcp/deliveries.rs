@@ -10,10 +10,10 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::ops::decisions::mark_read::{Afterwards, mark_or_remove};
-use crate::ops::{Context, TeamStore};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use ops::decisions::mark_read::{Afterwards, mark_or_remove};
+use ops::{Context, TeamStore};
 
 /// Messages of a mailbox that a reply contains.
 #[derive(Debug, Clone)]

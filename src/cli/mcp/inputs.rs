@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::cli::scope::ScopeArgs;
-use crate::model::protocol::ShutdownStatus;
-use crate::model::task_ref::TaskRef;
-use crate::model::wire::Object;
+use crate::scope::ScopeArgs;
+use model::protocol::ShutdownStatus;
+use model::task_ref::TaskRef;
+use model::wire::Object;
 
 /// No arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub(super) enum SendMessageType {
 pub(super) struct SendMessageInput {
     /// Kind of message; `message` by default.
     #[serde(default, rename = "type")]
-    #[schemars(schema_with = "crate::cli::json::words::<SendMessageType>")]
+    #[schemars(schema_with = "crate::json::words::<SendMessageType>")]
     pub(super) kind: SendMessageType,
     /// Name of the member; not for a broadcast or a shutdown_response.
     pub(super) recipient: Option<String>,
@@ -56,7 +56,7 @@ pub(super) struct SendMessageInput {
     pub(super) urgent: bool,
     /// State of the work, in a shutdown_response.
     #[serde(default)]
-    #[schemars(schema_with = "crate::cli::json::words::<ShutdownStatus>")]
+    #[schemars(schema_with = "crate::json::words::<ShutdownStatus>")]
     pub(super) status: Option<ShutdownStatus>,
     /// Work that is left to do, in a shutdown_response.
     #[serde(default)]
@@ -116,14 +116,14 @@ pub(super) enum TaskFilter {
 pub(super) struct TaskFilterInput {
     /// Which tasks to list; by default those that have not ended.
     #[serde(default)]
-    #[schemars(schema_with = "crate::cli::json::words::<TaskFilter>")]
+    #[schemars(schema_with = "crate::json::words::<TaskFilter>")]
     pub(super) filter: Option<TaskFilter>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TaskGetInput {
     /// Id or key of the task.
-    #[schemars(schema_with = "crate::cli::json::task_id")]
+    #[schemars(schema_with = "crate::json::task_id")]
     pub(super) id: TaskRef,
     /// Show the whole result, also if it has more than 8000 characters.
     #[serde(default)]
@@ -133,7 +133,7 @@ pub(super) struct TaskGetInput {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TaskDeleteInput {
     /// Id or key of the task.
-    #[schemars(schema_with = "crate::cli::json::task_id")]
+    #[schemars(schema_with = "crate::json::task_id")]
     pub(super) id: TaskRef,
     /// Delete it even if it has not ended.
     #[serde(default)]
@@ -176,7 +176,7 @@ pub(super) struct ProfileInput {
 pub(super) struct SetInput {
     /// Keys with their new values, such as {"max_members": 12}.
     #[serde(default)]
-    #[schemars(schema_with = "crate::cli::json::object")]
+    #[schemars(schema_with = "crate::json::object")]
     pub(super) set: Object,
     /// Keys to reset to their defaults.
     #[serde(default)]

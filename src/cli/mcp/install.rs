@@ -6,12 +6,12 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
-use crate::cli::fail::{Exit, Failure, VerbResult};
-use crate::cli::out::Out;
-use crate::cli::read::read_text;
-use crate::model::wire::Object;
-use crate::ops::Kind;
-use crate::sys::{env, fs};
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::out::Out;
+use crate::read::read_text;
+use model::wire::Object;
+use ops::Kind;
+use sys::{env, fs};
 
 /// Register the server in the configuration of an agent program.
 #[derive(Debug, Args)]
@@ -21,21 +21,21 @@ use crate::sys::{env, fs};
     Codex keeps one configuration for all projects; the others get one in the current directory. \
     What the file contains is kept."
 )]
-pub(in crate::cli) struct InstallArgs {
+pub(crate) struct InstallArgs {
     /// Program to configure.
     #[arg(long = "for", value_enum, value_name = "PROGRAM")]
-    pub(in crate::cli) client: ClientProgram,
+    pub(crate) client: ClientProgram,
     /// Print the configuration, and write nothing.
     #[arg(long, conflicts_with = "undo")]
-    pub(in crate::cli) print: bool,
+    pub(crate) print: bool,
     /// Remove the server from the configuration.
     #[arg(long)]
-    pub(in crate::cli) undo: bool,
+    pub(crate) undo: bool,
 }
 
 /// A program that can be configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::cli) enum ClientProgram {
+pub(crate) enum ClientProgram {
     Claude,
     Codex,
     Gemini,

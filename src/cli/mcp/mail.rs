@@ -11,19 +11,18 @@ use super::inputs::{
     ReadInboxInput, RequestsInput, SendMessageInput, SendMessageType, SubmitPlanInput, TextToAll,
     TextToMember,
 };
-use crate::cli::answer::{self, AnswerArgs};
-use crate::cli::ask::{self, AskVerb, PermissionArgs};
-use crate::cli::fail::{Exit, Failure};
-use crate::cli::requests::{self, RequestsArgs, RequestsVerb};
-use crate::cli::scope::ScopeArgs;
-use crate::cli::setup::since;
-use crate::cli::shutdown::{self, ShutdownArgs};
-use crate::model::envelope::Envelope;
-use crate::model::protocol::Message;
-use crate::model::time::Timestamp;
-use crate::ops;
-use crate::ops::authority::Action;
-use crate::ops::mail::inbox::{read_messages, read_news};
+use crate::answer::{self, AnswerArgs};
+use crate::ask::{self, AskVerb, PermissionArgs};
+use crate::fail::{Exit, Failure};
+use crate::requests::{self, RequestsArgs, RequestsVerb};
+use crate::scope::ScopeArgs;
+use crate::setup::since;
+use crate::shutdown::{self, ShutdownArgs};
+use model::envelope::Envelope;
+use model::protocol::Message;
+use model::time::Timestamp;
+use ops::authority::Action;
+use ops::mail::inbox::{read_messages, read_news};
 
 /// Maximum time that `ReadInbox` waits.
 const MAX_WAIT: Duration = Duration::from_secs(60);

@@ -41,8 +41,8 @@ use super::args::Global;
 use super::fail::{Exit, Failure, VerbResult};
 use super::interrupt;
 use super::out::Out;
-use crate::ops::Kind;
-use crate::sys::signal::Signals;
+use ops::Kind;
+use sys::signal::Signals;
 
 pub(super) use install::InstallArgs;
 

@@ -8,11 +8,11 @@ use super::call::{Reply, ToolCall};
 use super::schema::{ACTION, ToolSchema};
 use super::table::TOOLS;
 use super::tools::{Audience, ToolAction, ToolDefinition, ToolEffect, schema_of_tool};
-use crate::cli::fail::Failure;
-use crate::cli::out::Out;
-use crate::model::mode::Mode;
-use crate::model::name::nearest;
-use crate::model::wire::Object;
+use crate::fail::Failure;
+use crate::out::Out;
+use model::mode::Mode;
+use model::name::nearest;
+use model::wire::Object;
 
 /// The caller of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use super::absent::NOT_OVER_MCP;
 use super::table::TOOLS;
 use super::tools::{Audience, ToolDefinition, ToolEffect};
 use super::wording::command_of;
-use crate::cli::verbs::definition;
+use crate::verbs::definition;
 
 /// Returns the table of the tools.
-pub(in crate::cli) fn tools() -> String {
+pub(crate) fn tools() -> String {
     let mut table = "| tool | for | what it does | commands |\n|---|---|---|---|\n".to_owned();
     for tool in TOOLS {
         let audience = match tool.audience {
@@ -44,7 +44,7 @@ fn verbs(tool: &ToolDefinition) -> String {
 }
 
 /// Returns the table of the commands and options that no tool has.
-pub(in crate::cli) fn omissions() -> String {
+pub(crate) fn omissions() -> String {
     let root = definition();
     let mut table = "| command or option | reason |\n|---|---|\n".to_owned();
     for (verb, field, _, reason) in NOT_OVER_MCP {

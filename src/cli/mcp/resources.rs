@@ -6,14 +6,14 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
 use super::call::ToolCall;
-use crate::cli::attach::{self, PeekArgs};
-use crate::cli::fail::{Exit, Failure};
-use crate::cli::requests::{self, RequestsArgs};
-use crate::cli::status::{self, StatusArgs, without_time};
-use crate::model::envelope::Envelope;
-use crate::ops::authority::Action;
-use crate::ops::mail::inbox::read_news;
-use crate::ops::{self, Kind};
+use crate::attach::{self, PeekArgs};
+use crate::fail::{Exit, Failure};
+use crate::requests::{self, RequestsArgs};
+use crate::status::{self, StatusArgs, without_time};
+use model::envelope::Envelope;
+use ops::authority::Action;
+use ops::mail::inbox::read_news;
+use ops::{self, Kind};
 
 /// Interval at which a watch looks whether it has ended, and reads a screen again.
 const SLICE: Duration = Duration::from_secs(1);

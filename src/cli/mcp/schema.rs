@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::model::wire::Object;
+use model::wire::Object;
 
 /// A name of the command line's types, and the name that tools use.
 pub(super) type Renamed = (&'static str, &'static str);

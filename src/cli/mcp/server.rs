@@ -27,11 +27,11 @@ use super::offered::{OfferedTool, ToolUser, offered};
 use super::resources::{self, ResourceName};
 use super::tools::{ToolDefinition, ToolEffect};
 use super::wording::Wording;
-use crate::cli::fail::{ErrorMessage, Failure};
-use crate::cli::out::Out;
-use crate::cli::setup::Setup;
-use crate::model::wire::Object;
-use crate::ops::Kind;
+use crate::fail::{ErrorMessage, Failure};
+use crate::out::Out;
+use crate::setup::Setup;
+use model::wire::Object;
+use ops::Kind;
 
 /// The description of the whole server, which clients show to a model.
 const INSTRUCTIONS: &str = "Leads teams of agents that run side by side, each in a terminal of its own. A lead creates a team \

@@ -7,14 +7,14 @@ use super::arguments::ToolArguments;
 use super::call::{Reply, ToolCall};
 use super::inputs::{TaskDeleteInput, TaskFilter, TaskFilterInput, TaskGetInput, TaskSearchInput};
 use super::schema::{ActionNames, Renamed, ToolSchema, schema_of};
-use crate::cli::fail::{ErrorMessage, Failure};
-use crate::cli::out::Out;
-use crate::cli::setup::Setup;
-use crate::cli::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
-use crate::cli::task_import::{ExportTasksArgs, ImportTasksArgs};
-use crate::model::assessment::Doing;
-use crate::model::task_ref::TaskRef;
-use crate::ops::{self, Kind, TargetStatus};
+use crate::fail::{ErrorMessage, Failure};
+use crate::out::Out;
+use crate::setup::Setup;
+use crate::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
+use crate::task_import::{ExportTasksArgs, ImportTasksArgs};
+use model::assessment::Doing;
+use model::task_ref::TaskRef;
+use ops::{self, Kind, TargetStatus};
 
 /// Claude Code's names of the arguments of its task tools.
 pub(super) const CAMEL: &[Renamed] = &[

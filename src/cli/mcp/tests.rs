@@ -14,13 +14,13 @@ use super::schema::ToolSchema;
 use super::table::TOOLS;
 use super::tools::{ToolAction, ToolDefinition, ToolEffect, schema_of_tool};
 use super::wording::{argument_of_field, command_of};
-use crate::cli::fail::Failure;
-use crate::cli::task::{CreateTaskArgs, TaskVerb, UpdateTaskArgs};
-use crate::cli::verbs::{definition, shown};
-use crate::model::id::TaskId;
-use crate::model::mode::Mode;
-use crate::model::task_ref::TaskRef;
-use crate::model::wire::Object;
+use crate::fail::Failure;
+use crate::task::{CreateTaskArgs, TaskVerb, UpdateTaskArgs};
+use crate::verbs::{definition, shown};
+use model::id::TaskId;
+use model::mode::Mode;
+use model::task_ref::TaskRef;
+use model::wire::Object;
 
 const LEAD: ToolUser = ToolUser { is_lead: true, mode: None, read_only: false };
 /// About as many bytes as a token has.

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::arguments::ToolArguments;
 use super::call::{Reply, ToolCall};
 use super::schema::{ACTION, ActionNames, Renamed, ToolSchema};
-use crate::cli::fail::Failure;
+use crate::fail::Failure;
 
 /// The members that have a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::aliases;
 use super::schema::shown;
 use super::table::TOOLS;
 use super::tools::{ToolAction, ToolDefinition, ToolEffect};
-use crate::model::wire::Object;
+use model::wire::Object;
 
 static QUOTED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"`([^`]+)`|--[a-z][a-z-]*").ok());
@@ -175,7 +175,7 @@ pub(super) fn command_of<'c>(root: &'c Command, verb: &str) -> Option<&'c Comman
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::verbs::definition;
+    use crate::verbs::definition;
 
     fn in_call(tool: &str, action: &str, text: &str) -> String {
         let tool = TOOLS.iter().find(|found| found.name == tool).expect("a tool");

@@ -6,7 +6,7 @@ use regex::{Captures, Regex};
 use serde_json::{Map, Value};
 
 use super::page::PageBlock;
-use crate::config::manifest::Manifest;
+use config::manifest::Manifest;
 
 /// Returns the list of sections, then a block for each table in the order of the schema. A table
 /// that several keys have is described at the first of them.

@@ -1,5 +1,5 @@
 //! Checks that the generated blocks of the pages in `docs` are what the program defines.
-//! `PHALANX_UPDATE_DOCS=1 cargo test --lib reference` writes all of them.
+//! `PHALANX_UPDATE_DOCS=1 cargo test -p cli reference` writes all of them.
 
 mod manifest;
 mod page;

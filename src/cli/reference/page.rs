@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use crate::sys::{env, fs};
+use sys::{env, fs};
 
 /// A generated part of a page.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ const BEGIN: &str = "<!-- generated: ";
 const END: &str = "<!-- end -->\n";
 
 fn path_of(page: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs").join(page)
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("docs").join(page)
 }
 
 /// Returns the text of a page.
@@ -45,7 +45,7 @@ pub(super) fn check(page: &str, blocks: &[PageBlock]) {
     }
     panic!(
         "docs/{page} differs from the program:\n{}update it with \
-         `PHALANX_UPDATE_DOCS=1 cargo test --lib reference`",
+         `PHALANX_UPDATE_DOCS=1 cargo test -p cli reference`",
         difference(&text, &updated)
     );
 }

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use clap::{Arg, ArgAction, Command};
 
 use super::page::PageBlock;
-use crate::cli::fail::exits;
-use crate::cli::groups::{GROUPS, VerbGroup};
-use crate::cli::verbs::{definition, shown};
+use crate::fail::exits;
+use crate::groups::{GROUPS, VerbGroup};
+use crate::verbs::{definition, shown};
 
 /// Returns a block for each verb and subcommand of the group.
 pub(super) fn page(group: &VerbGroup) -> Vec<PageBlock> {

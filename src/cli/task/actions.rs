@@ -7,21 +7,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
 use super::output::{print_change, print_task, run_with_hooks};
-use crate::cli::args::word;
-use crate::cli::fail::{Failure, VerbResult};
-use crate::cli::json;
-use crate::cli::setup::Setup;
-use crate::model::followup::{Escalation, LONGEST_MINUTES, MOST_REMINDERS, interval_ms};
-use crate::model::id::MemberName;
-use crate::model::task::{Progress, TaskAction};
-use crate::model::task_ref::TaskRef;
-use crate::ops::board::task::ReminderRequest;
-use crate::ops::{self, ClaimKind, Kind, OpsError, TaskChanges, TaskOwner, TaskStep, TeamStore};
+use crate::args::word;
+use crate::fail::{Failure, VerbResult};
+use crate::json;
+use crate::setup::Setup;
+use model::followup::{Escalation, LONGEST_MINUTES, MOST_REMINDERS, interval_ms};
+use model::id::MemberName;
+use model::task::{Progress, TaskAction};
+use model::task_ref::TaskRef;
+use ops::board::task::ReminderRequest;
+use ops::{self, ClaimKind, Kind, OpsError, TaskChanges, TaskOwner, TaskStep, TeamStore};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
 #[command(defer = true)]
 #[serde(tag = "action", rename_all = "snake_case")]
-pub(in crate::cli) enum TaskActionVerb {
+pub(crate) enum TaskActionVerb {
     Claim(ClaimArgs),
     Complete(CompleteArgs),
     Review(ReviewArgs),
@@ -167,7 +167,7 @@ pub(in crate::cli) enum TaskActionVerb {
     --next takes a task of the caller's first, then one without an owner that its role may take: the highest\n\
     priority, then the oldest. Tasks with a command are for workers."
 )]
-pub(in crate::cli) struct ClaimArgs {
+pub(crate) struct ClaimArgs {
     /// Id or key of the task.
     #[arg(value_parser = TaskRef::parse, required_unless_present = "next", conflicts_with = "next")]
     #[serde(default)]
@@ -192,7 +192,7 @@ pub(in crate::cli) struct ClaimArgs {
     after_help = "Example:\n  phalanx task complete 3 --result \"all tests pass\" --commit 1a2b3c4\n\n\
     A pending task is claimed first."
 )]
-pub(in crate::cli) struct CompleteArgs {
+pub(crate) struct CompleteArgs {
     /// Id or key of the task.
     #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]
@@ -210,7 +210,7 @@ pub(in crate::cli) struct CompleteArgs {
 
 /// Submit finished work for the lead's approval.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
-pub(in crate::cli) struct ReviewArgs {
+pub(crate) struct ReviewArgs {
     /// Id or key of the task.
     #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]
@@ -227,7 +227,7 @@ pub(in crate::cli) struct ReviewArgs {
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Example:\n  phalanx task remind 3 --every 30 \"Which licence?\"\n\n\
     The first reminder is sent after the first interval. The reminders end with the task, or with `task unremind`.")]
-pub(in crate::cli) struct RemindArgs {
+pub(crate) struct RemindArgs {
     /// Id or key of the task.
     #[arg(value_parser = TaskRef::parse)]
     #[schemars(schema_with = "json::task_id")]

@@ -1,12 +1,12 @@
 //! Running verbs that call hooks, and printing what changed.
 
-use crate::cli::fail::{Exit, Failure, VerbResult};
-use crate::cli::interrupt;
-use crate::cli::setup::Setup;
-use crate::model::task::Task;
-use crate::ops::board::task::Completed;
-use crate::ops::team::hooks::TeamHooks;
-use crate::ops::{self, Context, Kind, OpsError, TeamStore};
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::interrupt;
+use crate::setup::Setup;
+use model::task::Task;
+use ops::board::task::Completed;
+use ops::team::hooks::TeamHooks;
+use ops::{self, Context, Kind, OpsError, TeamStore};
 
 /// Runs a verb that calls hooks. They can take long, so a signal kills them and leaves the task
 /// unchanged.

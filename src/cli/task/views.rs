@@ -7,17 +7,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cli::fail::{Exit, Failure, VerbResult};
-use crate::cli::scope::ScopeArgs;
-use crate::cli::setup::Setup;
-use crate::model::access::visible_to;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::scope::Scope;
-use crate::model::search::{MAX_QUERY, Query};
-use crate::model::task::{Task, TaskState};
-use crate::model::wire;
-use crate::ops::{self, TeamStore};
-use crate::ui::{self, GraphFormat};
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::scope::ScopeArgs;
+use crate::setup::Setup;
+use model::access::visible_to;
+use model::id::{MemberName, TaskId};
+use model::scope::Scope;
+use model::search::{MAX_QUERY, Query};
+use model::task::{Task, TaskState};
+use model::wire;
+use ops::{self, TeamStore};
+use ui::{self, GraphFormat};
 
 /// Number of tasks on a page of `task list`.
 const PAGE: usize = 30;
@@ -31,33 +31,33 @@ const RESULT: usize = 8000;
 #[command(
     after_help = "Examples:\n  phalanx task list --mine\n  phalanx task list --all --label bug"
 )]
-pub(in crate::cli) struct ListTasksArgs {
+pub(crate) struct ListTasksArgs {
     /// Include completed and cancelled tasks, and internal ones.
     #[arg(long, group = "kind")]
     #[serde(skip)]
-    pub(in crate::cli) all: bool,
+    pub(crate) all: bool,
     /// Only tasks that can or do go on: not failed ones.
     #[arg(long, group = "kind")]
     #[serde(skip)]
-    pub(in crate::cli) active: bool,
+    pub(crate) active: bool,
     /// Only tasks that wait for approval.
     #[arg(long, group = "kind")]
     #[serde(skip)]
-    pub(in crate::cli) in_review: bool,
+    pub(crate) in_review: bool,
     /// Only completed tasks.
     #[arg(long, group = "kind")]
     #[serde(skip)]
-    pub(in crate::cli) completed: bool,
+    pub(crate) completed: bool,
     /// Only tasks of this member.
     #[arg(long, value_name = "NAME", conflicts_with = "mine")]
-    pub(in crate::cli) owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// Only tasks of the caller.
     #[arg(long)]
     #[serde(default)]
     mine: bool,
     /// Page to print, of 30 tasks each [default: 1; with --json: all tasks].
     #[arg(long, value_name = "N", value_parser = page_number)]
-    pub(in crate::cli) page: Option<usize>,
+    pub(crate) page: Option<usize>,
     /// Only tasks with this label; repeatable, then with any of them.
     #[arg(long = "label", value_name = "LABEL")]
     #[serde(default)]

@@ -9,27 +9,27 @@ use clap::{Args, ValueEnum};
     Examples:\n  phalanx watch\n  phalanx watch site --theme light\n\n\
     Colours follow --color and NO_COLOR. A locale without UTF-8 is drawn in ASCII."
 )]
-pub(in crate::cli) struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// Team to show [default: that of --team; with several teams, a list to choose from].
     #[arg(value_name = "TEAM")]
-    pub(in crate::cli) named: Option<String>,
+    pub(crate) named: Option<String>,
     /// Background of the terminal.
     #[arg(long, value_enum, default_value_t, value_name = "THEME")]
-    pub(in crate::cli) theme: ThemeChoice,
+    pub(crate) theme: ThemeChoice,
     /// Draw lines and symbols in ASCII.
     #[arg(long)]
-    pub(in crate::cli) ascii: bool,
+    pub(crate) ascii: bool,
     /// How to announce a new request.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    pub(in crate::cli) notify: NotifyChoice,
+    pub(crate) notify: NotifyChoice,
     /// Print the default keys and colours in the format of `watch.toml`.
     #[arg(long, conflicts_with_all = ["named", "theme", "ascii", "notify"])]
-    pub(in crate::cli) print_keys: bool,
+    pub(crate) print_keys: bool,
 }
 
 /// Backgrounds that a theme is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(in crate::cli) enum ThemeChoice {
+pub(crate) enum ThemeChoice {
     /// By $COLORFGBG; dark if it is not set.
     #[default]
     Auto,
@@ -39,7 +39,7 @@ pub(in crate::cli) enum ThemeChoice {
 
 /// Ways to announce a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(in crate::cli) enum NotifyChoice {
+pub(crate) enum NotifyChoice {
     /// A desktop notification if the terminal supports it, and the bell.
     #[default]
     Auto,

@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task_ref::TaskRef;
-use crate::ui::dashboard::{NewMember, NewTeam, RequestAnswer, TeamAction};
+use model::id::{MemberName, TaskId};
+use model::task_ref::TaskRef;
+use ui::dashboard::{NewMember, NewTeam, RequestAnswer, TeamAction};
 
 /// The words of a verb: options as one word each, so that no value is taken for an option.
 struct VerbWords(Vec<String>);

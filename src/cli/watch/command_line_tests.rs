@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use serde_json::{Map, json};
 
 use super::command_line::command_line;
-use crate::cli::task::{TaskActionVerb, TaskVerb};
-use crate::cli::verbs::{Verb, parse};
-use crate::cli::worktree::WorktreeVerb;
-use crate::model::id::TaskId;
-use crate::model::task_ref::TaskRef;
-use crate::ui::dashboard::tests::walk::{Step, walk};
-use crate::ui::dashboard::tests::{THEME, dashboard, name, picture, press};
-use crate::ui::dashboard::{ChosenCommand, Effect, RequestAnswer, TeamAction};
+use crate::task::{TaskActionVerb, TaskVerb};
+use crate::verbs::{Verb, parse};
+use crate::worktree::WorktreeVerb;
+use model::id::TaskId;
+use model::task_ref::TaskRef;
+use ui::dashboard::tests::walk::{Step, walk};
+use ui::dashboard::tests::{THEME, dashboard, name, picture, press};
+use ui::dashboard::{ChosenCommand, Effect, RequestAnswer, TeamAction};
 
 /// The object of a parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -194,7 +194,7 @@ const ODD: [&str; 6] = ["plain", "--", "--help", "-x", "a=b --team=x", "two\nlin
 
 #[test]
 fn every_text_reaches_its_argument_unchanged() {
-    let request = crate::model::id::RequestId::parse("perm@x").expect("an id");
+    let request = model::id::RequestId::parse("perm@x").expect("an id");
     for text in ODD {
         let text = text.to_owned();
         let line = |action: TeamAction| parsed(&command_line(&action));

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::command_line::command_line;
-use crate::cli::fail::{Failure, chain};
-use crate::model::text;
-use crate::ops::{Context, TeamStore};
-use crate::sys::env::find_program;
-use crate::sys::exec::{self, ExecCommand};
-use crate::ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction};
+use crate::fail::{Failure, chain};
+use model::text;
+use ops::{Context, TeamStore};
+use sys::env::find_program;
+use sys::exec::{self, ExecCommand};
+use ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction};
 
 /// Time limit for a command in the background.
 const LIMIT: Duration = Duration::from_secs(600);

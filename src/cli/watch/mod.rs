@@ -23,9 +23,9 @@ use super::interrupt::runtime;
 use super::locale;
 use super::out::Out;
 use super::setup::Setup;
-use crate::sys::env;
-use crate::ui::DesktopNotification;
-use crate::ui::dashboard::{Dashboard, Theme, ThemeColors};
+use sys::env;
+use ui::DesktopNotification;
+use ui::dashboard::{Dashboard, Theme, ThemeColors};
 
 /// Opens the dashboard.
 pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResult {

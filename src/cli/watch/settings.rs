@@ -11,17 +11,17 @@ use serde::Deserialize;
 use strum::VariantArray;
 use toml::{Spanned, Value};
 
-use crate::cli::fail::Failure;
-use crate::config::hooks::read_trusted_file;
-use crate::config::{ConfigError, Document, Faults, parse};
-use crate::model::input::Key;
-use crate::model::name::nearest;
-use crate::model::value::{FIELD, text_types};
-use crate::ui::dashboard::{ColorRole, Keymap, Shade, ThemeColors};
+use crate::fail::Failure;
+use config::hooks::read_trusted_file;
+use config::{ConfigError, Document, Faults, parse};
+use model::input::Key;
+use model::name::nearest;
+use model::value::{FIELD, text_types};
+use ui::dashboard::{ColorRole, Keymap, Shade, ThemeColors};
 
 text_types! {
     /// A colour of the terminal.
-    TerminalColor(Color) = |text| {
+    pub(crate) TerminalColor(Color) = |text| {
         Color::from_str(text).map_err(|_| format!(
             "{FIELD} is {text:?}, but must be a number from 0 to 255, `#rrggbb`, or the name of a \
              colour such as `light-red`"

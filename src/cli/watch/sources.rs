@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::model::id::{MemberName, TaskId};
-use crate::model::input::{Input, Key, Text};
-use crate::model::topic::Topic;
-use crate::ops::views::input::TypingSession;
-use crate::ops::views::screen::ScreenUpdate;
-use crate::ops::views::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
-use crate::ops::{self, Context, TeamStore};
-use crate::sys::clock::Deadline;
-use crate::ui::dashboard::{CompletionRequest, FinishedCommand, FormChoices, PaletteCandidate};
+use model::id::{MemberName, TaskId};
+use model::input::{Input, Key, Text};
+use model::topic::Topic;
+use ops::views::input::TypingSession;
+use ops::views::screen::ScreenUpdate;
+use ops::views::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
+use ops::{self, Context, TeamStore};
+use sys::clock::Deadline;
+use ui::dashboard::{CompletionRequest, FinishedCommand, FormChoices, PaletteCandidate};
 
 /// Interval of full re-reads: a change notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);

@@ -19,11 +19,11 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 
-use crate::cli::crash;
-use crate::model::time::Timestamp;
-use crate::sys::clock::Deadline;
-use crate::sys::tty::Display;
-use crate::ui::dashboard::Dashboard;
+use crate::crash;
+use model::time::Timestamp;
+use sys::clock::Deadline;
+use sys::tty::Display;
+use ui::dashboard::Dashboard;
 
 /// The dashboard has the terminal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);

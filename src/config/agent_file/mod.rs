@@ -4,19 +4,19 @@ mod front;
 #[cfg(test)]
 mod tests;
 
-use crate::model::mode::Mode;
-use crate::model::role::Role;
-use crate::model::rules::Rule;
-use crate::model::team::COLORS;
 use front::{Field, FieldValue};
+use model::mode::Mode;
+use model::role::Role;
+use model::rules::Rule;
+use model::team::COLORS;
 
 /// The contents of an agent file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentFile {
-    pub(crate) name: String,
-    pub(crate) role: Role,
+pub struct AgentFile {
+    pub name: String,
+    pub role: Role,
     /// Names of fields that phalanx does not use.
-    pub(crate) unknown: Vec<String>,
+    pub unknown: Vec<String>,
 }
 
 impl AgentFile {
@@ -26,7 +26,7 @@ impl AgentFile {
     /// Fails, naming the line where possible, if the front matter is malformed, a field has an
     /// invalid value, or `name` or `description` is missing. A restricting field that cannot be
     /// understood is an error, never skipped (ID-02).
-    pub(crate) fn parse(text: &str) -> Result<AgentFile, String> {
+    pub fn parse(text: &str) -> Result<AgentFile, String> {
         let (fields, body) = front::split(text)?;
         let (mut name, mut role, mut unknown) = (None, Role::default(), Vec::new());
         for field in &fields {

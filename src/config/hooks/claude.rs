@@ -4,17 +4,17 @@
 use serde_json::Value;
 use strum::IntoEnumIterator;
 
-use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
-use crate::model::wire::Object;
+use model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
+use model::wire::Object;
 
 /// Hooks from a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ClaudeHooks {
-    pub(crate) hooks: Vec<HookCommand>,
+    pub hooks: Vec<HookCommand>,
     /// Reasons for each part that was skipped.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
     /// `disableAllHooks`: hooks of all settings files are disabled.
-    pub(crate) disabled: bool,
+    pub disabled: bool,
 }
 
 /// Parses `{"hooks": {EVENT: [{"matcher", "hooks": [{"type": "command", "command",

@@ -8,11 +8,11 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::model::hook::HookCommand;
-use crate::sys::env;
-use crate::sys::fs::{self, About};
 use claude::{ClaudeHooks, parse_claude_hooks};
+use model::hook::HookCommand;
 use own::{OwnHooks, parse_own_hooks};
+use sys::env;
+use sys::fs::{self, About};
 
 pub(super) use own::{HookTable, hook_commands};
 
@@ -23,19 +23,19 @@ const GROUP_WRITE: u32 = 0o020;
 
 /// The files that may configure hooks.
 #[derive(Debug, Clone)]
-pub(crate) struct HookFiles {
+pub struct HookFiles {
     /// `<config root>/phalanx/hooks.toml`.
-    pub(crate) own: PathBuf,
+    pub own: PathBuf,
     /// `<config root>/settings.json`.
-    pub(crate) user: PathBuf,
+    pub user: PathBuf,
     /// The project's directory, which may hold `.claude/settings.json` and
     /// `.claude/settings.local.json`.
-    pub(crate) project: Option<PathBuf>,
+    pub project: Option<PathBuf>,
 }
 
 impl HookFiles {
     /// The paths of the project's settings files, whether or not they exist.
-    pub(crate) fn project_settings(&self) -> Vec<PathBuf> {
+    pub fn project_settings(&self) -> Vec<PathBuf> {
         let dir = self.project.iter().map(|project| project.join(".claude"));
         dir.flat_map(|dir| ["settings.json", "settings.local.json"].map(|file| dir.join(file)))
             .collect()
@@ -44,24 +44,24 @@ impl HookFiles {
 
 /// A hook and the file that configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ConfiguredHook {
-    pub(crate) hook: HookCommand,
+pub struct ConfiguredHook {
+    pub hook: HookCommand,
     /// The path of the file, for messages.
-    pub(crate) source: String,
+    pub source: String,
     /// True if the file is one of Claude's settings files, which a native Claude teammate reads
     /// itself.
-    pub(crate) of_claude: bool,
+    pub of_claude: bool,
 }
 
 /// The hooks that may run, and a warning for each file or entry that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct FoundHooks {
-    pub(crate) hooks: Vec<ConfiguredHook>,
-    pub(crate) warnings: Vec<String>,
+pub struct FoundHooks {
+    pub hooks: Vec<ConfiguredHook>,
+    pub warnings: Vec<String>,
 }
 
 /// Reads the user's own file, the user's settings and the project's settings, in this order.
-pub(crate) fn find_hooks(files: &HookFiles) -> FoundHooks {
+pub fn find_hooks(files: &HookFiles) -> FoundHooks {
     let mut found = FoundHooks::default();
     let own = read_own_hooks(&files.own, &mut found);
     let settings = read_claude_settings(files, &own.trusted, &mut found);
@@ -157,7 +157,7 @@ fn is_below(trusted: &[String], project: &Path) -> bool {
 }
 
 /// Returns true if the user's own file lists the project, or a directory above it, as trusted.
-pub(crate) fn is_trusted(files: &HookFiles) -> bool {
+pub fn is_trusted(files: &HookFiles) -> bool {
     let own = read_own_hooks(&files.own, &mut FoundHooks::default());
     files.project.as_ref().is_some_and(|project| is_below(&own.trusted, project))
 }
@@ -170,7 +170,7 @@ pub(crate) fn is_trusted(files: &HookFiles) -> bool {
 /// A message if the path is a broken symbolic link or no regular file, if the file belongs to a
 /// user other than the effective user and root, can be written by others, is larger than the limit
 /// or not UTF-8, or if an I/O operation fails.
-pub(crate) fn read_trusted_file(path: &Path) -> Result<Option<String>, String> {
+pub fn read_trusted_file(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
         return if fs::exists(path) {
             Err("it is a broken symbolic link".to_owned())

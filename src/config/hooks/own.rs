@@ -4,17 +4,17 @@ use schemars::JsonSchema;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::config::value::TableList;
-use crate::config::{ConfigError, Document, Faults, Place, parse};
-use crate::model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
-use crate::model::value::{Argv, Choice, FIELD, checked, inline_schema, parse_text, text_types};
+use crate::value::TableList;
+use crate::{ConfigError, Document, Faults, Place, parse};
+use model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
+use model::value::{Argv, Choice, FIELD, checked, inline_schema, parse_text, text_types};
 
 /// The contents of a user's `hooks.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OwnHooks {
-    pub(crate) hooks: Vec<HookCommand>,
+    pub hooks: Vec<HookCommand>,
     /// Directories of projects whose Claude Code settings may run hooks.
-    pub(crate) trusted: Vec<String>,
+    pub trusted: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -42,8 +42,8 @@ pub(crate) struct HookTable {
 }
 
 text_types! {
-    AbsolutePath(String) = |path| checked(parse_text(path), check_absolute);
-    MatcherText(Option<Matcher>) =
+    pub(crate) AbsolutePath(String) = |path| checked(parse_text(path), check_absolute);
+    pub(crate) MatcherText(Option<Matcher>) =
         |text| Matcher::parse(text).map_err(|problem| format!("{FIELD} {problem}"));
 }
 

@@ -7,8 +7,8 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::hook::{HookEvent, Invocation, Matcher};
-use crate::sys::exec::{self, ExecCommand};
+use model::hook::{HookEvent, Invocation, Matcher};
+use sys::exec::{self, ExecCommand};
 
 fn own(text: &str) -> Result<OwnHooks, String> {
     parse_own_hooks(text).map_err(|e| e.to_string())

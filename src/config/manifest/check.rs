@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use super::spec::{Manifest, MemberSpec, TeamMode};
-use crate::config::Faults;
-use crate::config::Place::{Index, Key};
-use crate::model::cycle::find_cycle;
-use crate::model::host::{HostChoice, HostConfig};
-use crate::model::name::nearest;
-use crate::model::task_definition::TaskDefinition;
+use crate::Faults;
+use crate::Place::{Index, Key};
+use model::cycle::find_cycle;
+use model::host::{HostChoice, HostConfig};
+use model::name::nearest;
+use model::task_definition::TaskDefinition;
 
 /// Adds all faults between entries.
 pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {

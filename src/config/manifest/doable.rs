@@ -1,11 +1,11 @@
 //! Rejects tasks that no member can do, for which the team would wait forever.
 
 use super::spec::{Manifest, MemberSpec, TeamMode};
-use crate::config::Faults;
-use crate::config::Place::{Index, Key};
-use crate::model::name::nearest;
-use crate::model::task_definition::TaskDefinition;
-use crate::model::waiting::Ability;
+use crate::Faults;
+use crate::Place::{Index, Key};
+use model::name::nearest;
+use model::task_definition::TaskDefinition;
+use model::waiting::Ability;
 
 pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {
     for (at, task) in manifest.tasks.iter().enumerate() {
@@ -120,7 +120,7 @@ fn comes(manifest: &Manifest, member: &MemberSpec) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::manifest::Manifest;
+    use crate::manifest::Manifest;
 
     /// Returns the fault of a manifest whose `[team]` is on lines 1 and 2; empty if it is valid.
     fn fault(rest: &str) -> String {

@@ -6,11 +6,11 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::config::{Faults, Place};
-use crate::model::followup::{
+use crate::{Faults, Place};
+use model::followup::{
     Escalation, LONGEST_MINUTES, MAX_REMINDERS, MOST_REMINDERS, ReminderPolicy, interval_ms,
 };
-use crate::model::value::{Choice, FIELD, inline_schema};
+use model::value::{Choice, FIELD, inline_schema};
 
 /// An interval in milliseconds, written in minutes that may be a fraction.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub(super) fn reminder_policy(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::manifest::Manifest;
+    use crate::manifest::Manifest;
 
     fn read(keys: &str) -> Result<Option<ReminderPolicy>, String> {
         let text = format!("[team]\nname = \"t\"\n{keys}");

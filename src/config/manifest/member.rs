@@ -7,19 +7,19 @@ use serde::Deserialize;
 
 use super::roles::tools;
 use super::spec::MemberSpec;
-use crate::config::{Faults, Place};
-use crate::model::access::LinkAccess;
-use crate::model::board_policy::Pull;
-use crate::model::budget::Budget;
-use crate::model::host::{HostChoice, Label, NewHostName};
-use crate::model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
-use crate::model::mode::Mode;
-use crate::model::rules::{RuleList, RuleSet, TeamRules};
-use crate::model::value::{
+use crate::{Faults, Place};
+use model::access::LinkAccess;
+use model::board_policy::Pull;
+use model::budget::Budget;
+use model::host::{HostChoice, Label, NewHostName};
+use model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
+use model::mode::Mode;
+use model::rules::{RuleList, RuleSet, TeamRules};
+use model::value::{
     Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
 };
-use crate::model::waiting::Ability;
-use crate::model::worktree::{WorktreeKey, WorktreeRequest};
+use model::waiting::Ability;
+use model::worktree::{WorktreeKey, WorktreeRequest};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -286,9 +286,9 @@ impl ScaleTable {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::hosts::parse_hosts;
-    use crate::config::manifest::Manifest;
-    use crate::model::host::HostChoice;
+    use crate::hosts::parse_hosts;
+    use crate::manifest::Manifest;
+    use model::host::HostChoice;
 
     const HOST: &str =
         "[[host]]\nname = \"build\"\nssh = \"b\"\ndir = \"/w\"\nlabels = [\"gpu\"]\n";

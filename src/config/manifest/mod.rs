@@ -20,12 +20,12 @@ mod template;
 use std::collections::BTreeSet;
 
 use super::{ConfigError, Faults, LineCounter, Place, parse};
-use crate::model::host::HostConfig;
-use crate::model::task_definition::TaskDefinition;
-pub(crate) use schema::{TEAM_KEYS, TeamKey};
-pub(crate) use spec::{Manifest, MemberSpec, TeamMode};
+use model::host::HostConfig;
+use model::task_definition::TaskDefinition;
+pub use schema::{TEAM_KEYS, TeamKey};
+pub use spec::{Manifest, MemberSpec, TeamMode};
 use tables::{Form, ManifestTable};
-pub(crate) use template::{ManifestTemplate, TemplateValues, builtin_template, builtin_templates};
+pub use template::{ManifestTemplate, TemplateValues, builtin_template, builtin_templates};
 
 impl Manifest {
     /// Parses a manifest of a user that has no other hosts.
@@ -33,7 +33,7 @@ impl Manifest {
     /// # Errors
     /// As [`Manifest::parse_with_hosts`].
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
+    pub fn parse(text: &str) -> Result<Manifest, ConfigError> {
         Manifest::parse_with_hosts(text, &[])
     }
 
@@ -43,10 +43,7 @@ impl Manifest {
     /// A fault with its position: the first invalid key or value, or else the first contradiction
     /// within an entry, or else the first fault between entries (unknown references, cycles,
     /// duplicate names, tasks that no member can do).
-    pub(crate) fn parse_with_hosts(
-        text: &str,
-        known: &[HostConfig],
-    ) -> Result<Manifest, ConfigError> {
+    pub fn parse_with_hosts(text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
         Manifest::parse_as(Form::Manifest, text, known)
     }
 
@@ -54,10 +51,7 @@ impl Manifest {
     ///
     /// # Errors
     /// As [`Manifest::parse_with_hosts`].
-    pub(crate) fn parse_settings(
-        text: &str,
-        known: &[HostConfig],
-    ) -> Result<Manifest, ConfigError> {
+    pub fn parse_settings(text: &str, known: &[HostConfig]) -> Result<Manifest, ConfigError> {
         Manifest::parse_as(Form::Settings, text, known)
     }
 

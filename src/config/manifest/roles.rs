@@ -3,23 +3,23 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::access::LinkAccess;
-use crate::model::mode::Mode;
-use crate::model::role::{Role, Tools};
-use crate::model::rules::RuleList;
-use crate::model::team::COLORS;
-use crate::model::value::{CheckedValue, Choice, KeyedTable, NonBlank, known_word, text_types};
+use model::access::LinkAccess;
+use model::mode::Mode;
+use model::role::{Role, Tools};
+use model::rules::RuleList;
+use model::team::COLORS;
+use model::value::{CheckedValue, Choice, KeyedTable, NonBlank, known_word, text_types};
 
 text_types! {
     /// The name of a role, as a key.
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    RoleName(String) = |name| {
+    pub(crate) RoleName(String) = |name| {
         if name.trim().is_empty() || name.contains('\0') {
             return Err("a role must have a name".to_owned());
         }
         Ok(name.to_owned())
     };
-    Color(String) { "enum": COLORS } = |color| known_word(color, &COLORS);
+    pub(crate) Color(String) { "enum": COLORS } = |color| known_word(color, &COLORS);
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -69,9 +69,9 @@ pub(super) fn tools(allowed: Option<RuleList>, disallowed: RuleList) -> Tools {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::manifest::Manifest;
-    use crate::model::mode::Mode;
-    use crate::model::rules::Rule;
+    use crate::manifest::Manifest;
+    use model::mode::Mode;
+    use model::rules::Rule;
 
     fn names(rules: &[Rule]) -> Vec<String> {
         rules.iter().cloned().map(String::from).collect()

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use super::Manifest;
 use super::tables::ManifestTable;
-use crate::config::settings::document;
+use crate::settings::document;
 
 impl Manifest {
     /// Returns the JSON Schema (draft 2020-12) of a manifest. A manifest that it accepts can still
     /// be refused: the schema has no relations between entries.
-    pub(crate) fn schema() -> Value {
+    pub fn schema() -> Value {
         let generator = SchemaSettings::draft2020_12().into_generator();
         let mut schema = generator.into_root_schema_for::<ManifestTable>();
         RecursiveTransform(tidy).transform(&mut schema);
@@ -28,18 +28,18 @@ impl Manifest {
 
 /// A key of `[team]` that can be set later.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TeamKey {
+pub struct TeamKey {
     /// The key with those of its tables, such as `budget.tokens`.
-    pub(crate) key: String,
+    pub key: String,
     /// The first sentence about it, with the words that it takes.
-    pub(crate) meaning: String,
+    pub meaning: String,
 }
 
 /// The keys of `[team]` that are stored elsewhere, or matter only when the team is created.
 const FIXED: [&str; 4] = ["name", "description", "store", "mode"];
 
 /// The keys of `[team]` that can be set, in the order of the manifest.
-pub(crate) static TEAM_KEYS: LazyLock<Vec<TeamKey>> = LazyLock::new(|| {
+pub static TEAM_KEYS: LazyLock<Vec<TeamKey>> = LazyLock::new(|| {
     let schema = Manifest::schema();
     let mut keys = Vec::new();
     add_keys(&schema, "", &schema["$defs"]["team"], &mut keys);

@@ -3,33 +3,33 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::launch::{LaunchSpec, Scale, WORKER, ability};
-use crate::model::role::Roles;
-use crate::model::settings::Settings;
-use crate::model::task_definition::TaskDefinition;
-use crate::model::waiting::Ability;
+use model::launch::{LaunchSpec, Scale, WORKER, ability};
+use model::role::Roles;
+use model::settings::Settings;
+use model::task_definition::TaskDefinition;
+use model::waiting::Ability;
 
 /// A valid manifest.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Manifest {
-    /// A name that phalanx may create ([`crate::model::name::check_name`]).
-    pub(crate) name: String,
-    pub(crate) description: Option<String>,
+pub struct Manifest {
+    /// A name that phalanx may create ([`model::name::check_name`]).
+    pub name: String,
+    pub description: Option<String>,
     /// Address of the shared store to keep the team in; `None` means files.
-    pub(crate) store: Option<String>,
-    pub(crate) mode: TeamMode,
+    pub store: Option<String>,
+    pub mode: TeamMode,
     /// All settings of the team except for its templates, with the rules of its members.
-    pub(crate) settings: Settings,
+    pub settings: Settings,
     /// In the order of the file. Names are unique, ignoring case.
-    pub(crate) members: Vec<MemberSpec>,
+    pub members: Vec<MemberSpec>,
     /// In the order of the file. Keys are unique, and `after` forms no cycle.
-    pub(crate) tasks: Vec<TaskDefinition>,
+    pub tasks: Vec<TaskDefinition>,
 }
 
 /// The kind of members that do the tasks of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum TeamMode {
+pub enum TeamMode {
     /// Members are standing processes, except those that are marked as task-only.
     #[default]
     Teammate,
@@ -41,20 +41,20 @@ pub(crate) enum TeamMode {
 
 /// One `[[member]]`, with the defaults applied.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MemberSpec {
+pub struct MemberSpec {
     /// Always with a profile: the member's own, else `shell` if it has a `run`, else the default.
     /// Its directory is as written.
-    pub(crate) launch: LaunchSpec,
+    pub launch: LaunchSpec,
     /// Never set together with the prompt of `launch`.
-    pub(crate) prompt_file: Option<String>,
+    pub prompt_file: Option<String>,
     /// It is started only when there is a task for it.
-    pub(crate) when_needed: bool,
+    pub when_needed: bool,
     /// It stands for several members, named `NAME-1`, `NAME-2` and so on.
-    pub(crate) scale: Option<Scale>,
+    pub scale: Option<Scale>,
     /// It is restarted when it fails.
-    pub(crate) restart: bool,
+    pub restart: bool,
     /// It is never a standing member: each task is a separate run.
-    pub(crate) task_only: bool,
+    pub task_only: bool,
 }
 
 impl MemberSpec {
@@ -72,7 +72,7 @@ impl MemberSpec {
     }
 
     /// Returns true if the member or its role is marked as task-only.
-    pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
+    pub fn is_task_only(&self, roles: &Roles) -> bool {
         let role = self.launch.role.as_ref().and_then(|role| roles.named.get(role));
         self.task_only || role.is_some_and(|role| role.task_only)
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::task::TaskFields;
-use crate::model::task_definition::TaskDefinition;
-use crate::model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
+use model::task::TaskFields;
+use model::task_definition::TaskDefinition;
+use model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,8 +8,8 @@ use std::ops::Range;
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 use super::tables::{Form, ManifestTable};
-use crate::config::{ConfigError, Faults, parse};
-use crate::model::value::KeyedTable;
+use crate::{ConfigError, Faults, parse};
+use model::value::KeyedTable;
 
 /// Placeholders, and for each a name of the same length. A template in which they stand for the
 /// placeholders is a manifest, and every fault in it has the position that it has in the template.
@@ -18,27 +18,27 @@ const PLACEHOLDERS: [(&str, &str); 4] =
 
 /// A valid template.
 #[derive(Debug, Clone)]
-pub(crate) struct ManifestTemplate {
+pub struct ManifestTemplate {
     /// One line of description.
-    pub(crate) about: String,
+    pub about: String,
     /// The task that `init` suggests.
-    pub(crate) task: Option<String>,
+    pub task: Option<String>,
     document: DocumentMut,
     has_agents: bool,
 }
 
 /// Values for the placeholders of a template.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct TemplateValues<'a> {
+pub struct TemplateValues<'a> {
     /// Name of the team.
-    pub(crate) team: &'a str,
-    pub(crate) task: &'a str,
+    pub team: &'a str,
+    pub task: &'a str,
     /// Profiles, which the members get in turn; not empty if the template has agents.
-    pub(crate) agents: &'a [String],
+    pub agents: &'a [String],
     /// The test command; without one, tasks that run it are dropped.
-    pub(crate) test: Option<&'a [&'a str]>,
+    pub test: Option<&'a [&'a str]>,
     /// False drops the worktrees of members.
-    pub(crate) worktrees: bool,
+    pub worktrees: bool,
 }
 
 impl ManifestTemplate {
@@ -46,7 +46,7 @@ impl ManifestTemplate {
     ///
     /// # Errors
     /// The first fault with its position, as [`super::Manifest::parse_with_hosts`].
-    pub(crate) fn parse(text: &str) -> Result<ManifestTemplate, ConfigError> {
+    pub fn parse(text: &str) -> Result<ManifestTemplate, ConfigError> {
         let sample = PLACEHOLDERS
             .iter()
             .fold(text.to_owned(), |text, (place, name)| text.replace(place, name));
@@ -72,12 +72,12 @@ impl ManifestTemplate {
     }
 
     /// Returns true if members are agents that the caller chooses.
-    pub(crate) fn has_agents(&self) -> bool {
+    pub fn has_agents(&self) -> bool {
         self.has_agents
     }
 
     /// Returns the manifest.
-    pub(crate) fn render(&self, values: &TemplateValues) -> String {
+    pub fn render(&self, values: &TemplateValues) -> String {
         let mut document = self.document.clone();
         remove_header(&mut document);
         if !values.worktrees {
@@ -240,12 +240,12 @@ const BUILTIN: [(&str, &str); 5] = [
 ];
 
 /// Returns the names of the built-in templates, the most common first.
-pub(crate) fn builtin_templates() -> impl Iterator<Item = &'static str> {
+pub fn builtin_templates() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
 /// Returns the TOML text of a built-in template.
-pub(crate) fn builtin_template(name: &str) -> Option<&'static str> {
+pub fn builtin_template(name: &str) -> Option<&'static str> {
     BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
@@ -254,7 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::manifest::Manifest;
+    use crate::manifest::Manifest;
 
     const TEXT: &str = r#"# About the file.
 

@@ -11,17 +11,17 @@ use proptest::prelude::*;
 
 use super::tables::TeamTable;
 use super::*;
-use crate::config::settings::SECTIONS;
-use crate::model::environ::EnvRules;
-use crate::model::followup::{Escalation, ReminderPolicy};
-use crate::model::hook::{HookEvent, Invocation};
-use crate::model::launch::Scale;
-use crate::model::limits::Limits;
-use crate::model::mode::Mode;
-use crate::model::placement::Layout;
-use crate::model::rules::Rule;
-use crate::model::settings::{BackendChoice, Finish, OnHang, Privacy, Settings};
-use crate::model::worktree::WorktreeRequest;
+use crate::settings::SECTIONS;
+use model::environ::EnvRules;
+use model::followup::{Escalation, ReminderPolicy};
+use model::hook::{HookEvent, Invocation};
+use model::launch::Scale;
+use model::limits::Limits;
+use model::mode::Mode;
+use model::placement::Layout;
+use model::rules::Rule;
+use model::settings::{BackendChoice, Finish, OnHang, Privacy, Settings};
+use model::worktree::WorktreeRequest;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
 

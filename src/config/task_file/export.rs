@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 
 use super::fault_list::FaultList;
 use super::words::slug;
-use crate::config::{ConfigError, LineCounter};
-use crate::model::id::TaskId;
-use crate::model::task::{Task, TaskFields};
-use crate::model::task_definition::{TaskDefinition, TaskFile, check_key};
+use crate::{ConfigError, LineCounter};
+use model::id::TaskId;
+use model::task::{Task, TaskFields};
+use model::task_definition::{TaskDefinition, TaskFile, check_key};
 
 /// Maximum length of the file's name in a key, in characters.
 const LONGEST_STEM: usize = 80;

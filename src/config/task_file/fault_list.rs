@@ -2,12 +2,12 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::config::ConfigError;
-use crate::model::task_definition::TaskFile;
-use crate::model::text;
+use crate::ConfigError;
+use model::task_definition::TaskFile;
+use model::text;
 
 /// Number of faults that are reported at most.
-pub(crate) const MAX_FAULTS: usize = 20;
+pub const MAX_FAULTS: usize = 20;
 /// Maximum length of a fault's message, in characters; it may quote the file.
 const LONGEST_MESSAGE: usize = 300;
 

@@ -13,12 +13,12 @@ use std::path::Path;
 
 use super::ConfigError;
 use super::manifest::Manifest;
-use crate::model::task_definition::TaskFile;
-pub(crate) use fault_list::MAX_FAULTS;
+pub use fault_list::MAX_FAULTS;
+use model::task_definition::TaskFile;
 
 /// The kinds of files, each with its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
-pub(crate) enum TaskFileKind {
+pub enum TaskFileKind {
     #[strum(serialize = "jsonl")]
     Plan,
     #[strum(serialize = "md")]
@@ -31,7 +31,7 @@ pub(crate) enum TaskFileKind {
 
 impl TaskFileKind {
     /// Returns the kind of a file by its extension, in any case.
-    pub(crate) fn of(path: &Path) -> Option<TaskFileKind> {
+    pub fn of(path: &Path) -> Option<TaskFileKind> {
         path.extension()?.to_str()?.to_ascii_lowercase().parse().ok()
     }
 
@@ -41,7 +41,7 @@ impl TaskFileKind {
     /// # Errors
     /// The faults in the order of the file: all of them, or the first one more than
     /// [`MAX_FAULTS`]. Of a manifest, the first one only.
-    pub(crate) fn parse(self, stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>> {
+    pub fn parse(self, stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
             TaskFileKind::Plan => plan::parse(text),

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::fault_list::FaultList;
 use super::words::subject;
-use crate::config::ConfigError;
-use crate::model::task::TaskFields;
-use crate::model::task_definition::{
+use crate::ConfigError;
+use model::task::TaskFields;
+use model::task_definition::{
     PlanHeader, TaskDefinition, TaskFile, all_of, check_key, check_key_part,
 };
 

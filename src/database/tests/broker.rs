@@ -11,12 +11,12 @@ use serde_json::value::RawValue;
 
 use super::holds::disconnect;
 use super::*;
-use crate::database::protocol::{BrokerMessage, Push, Request, encode, read_message};
-use crate::database::{BrokerCommand, DatabaseError, Interest, MailScope, StoreChange, serve};
-use crate::sys::exec::{self, ExecCommand};
-use crate::sys::{env, fs, socket};
+use crate::protocol::{BrokerMessage, Push, Request, encode, read_message};
+use crate::{BrokerCommand, DatabaseError, Interest, MailScope, StoreChange, serve};
+use sys::exec::{self, ExecCommand};
+use sys::{env, fs, socket};
 
-const HELPER: &str = "database::tests::broker::serves_until_idle";
+const HELPER: &str = "tests::broker::serves_until_idle";
 
 #[test]
 #[ignore = "helper process of the tests below"]

@@ -9,10 +9,10 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 
 use super::*;
-use crate::database::{LogKind, LogScope, StoredTask, TaskScope};
-use crate::model::board::{Board, Refusal};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Task, TaskState};
+use crate::{LogKind, LogScope, StoredTask, TaskScope};
+use model::board::{Board, Refusal};
+use model::id::{MemberName, TaskId};
+use model::task::{Task, TaskState};
 
 #[test]
 fn each_task_is_claimed_once_by_many_claimers() {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::database::{DatabaseError, Interest};
+use crate::{DatabaseError, Interest};
 
 #[test]
 fn team_is_created_once_and_deleted_with_its_data() {

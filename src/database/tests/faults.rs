@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::database::fixture::TestCluster;
-use crate::database::{Appended, LogKind, MailScope, TaskScope};
+use crate::fixture::TestCluster;
+use crate::{Appended, LogKind, MailScope, TaskScope};
 
 #[test]
 fn calls_during_a_restart_of_the_server_succeed_after_it() {
@@ -140,7 +140,7 @@ fn change_whose_reply_is_lost_after_its_commit_is_made_once() {
     }
     assert_eq!(stage.db.mail(TEAM, "ann", MailScope::All).unwrap().len(), 5);
     assert_eq!(stage.db.tasks(TEAM, &TaskScope::Open).unwrap().tasks.len(), 10);
-    let scope = crate::database::LogScope::After { seq: 0, limit: 99 };
+    let scope = crate::LogScope::After { seq: 0, limit: 99 };
     // The line of each message, and that of each claim.
     assert_eq!(stage.db.log(TEAM, LogKind::Journal, &scope).unwrap().len(), 20);
 }

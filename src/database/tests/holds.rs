@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
-use crate::database::{DatabaseError, Interest, StoreChange, Subscription};
+use crate::{DatabaseError, Interest, StoreChange, Subscription};
 
 #[test]
 fn lock_excludes_other_connections_until_it_is_dropped() {
@@ -48,7 +48,7 @@ fn lock_of_the_task_list_waits_for_claims_in_flight() {
          select pg_sleep(0.5); commit"
     );
     let begun = Deadline::after(PATIENCE);
-    let claiming = std::thread::spawn(move || crate::database::open::execute(&url, &claim));
+    let claiming = std::thread::spawn(move || crate::open::execute(&url, &claim));
     until("the claim is in flight", || {
         let sql = "select 1 from pg_stat_activity \
                    where datname = current_database() and wait_event = 'PgSleep'";
@@ -56,7 +56,7 @@ fn lock_of_the_task_list_waits_for_claims_in_flight() {
     });
     let lock = stage.db.lock(TEAM, "task-list", PATIENCE).unwrap();
     assert!(lock.is_some() && begun.elapsed() >= Duration::from_millis(450));
-    let tasks = stage.db.tasks(TEAM, &crate::database::TaskScope::All).unwrap().tasks;
+    let tasks = stage.db.tasks(TEAM, &crate::TaskScope::All).unwrap().tasks;
     assert!(tasks[0].claim.is_some(), "the claim is visible under the lock");
     claiming.join().unwrap().unwrap();
 }
@@ -119,11 +119,10 @@ fn lease_is_taken_over_once_its_connection_is_gone_and_the_holder_learns_it() {
          commit;
          select pg_sleep(1.5)"
     );
-    let other = std::thread::spawn(move || crate::database::open::execute(&url, &taken));
+    let other = std::thread::spawn(move || crate::open::execute(&url, &taken));
     until("the loss is known", || lease.is_lost());
     let actor = Actor { incarnation: None, fence: Some(lease.number()) };
-    let refused =
-        stage.db.acting_as(actor).append_log(TEAM, crate::database::LogKind::Journal, &[]);
+    let refused = stage.db.acting_as(actor).append_log(TEAM, crate::LogKind::Journal, &[]);
     assert_eq!(refused.unwrap_err(), DatabaseError::LeaseLost { team: TEAM.to_owned() });
     other.join().unwrap().unwrap();
     drop(lease);

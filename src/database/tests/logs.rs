@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::database::{LogKind, LogScope};
+use crate::{LogKind, LogScope};
 
 #[test]
 fn log_is_read_by_position_time_and_task() {

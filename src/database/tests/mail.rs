@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::database::{LogKind, LogScope, MailScope};
+use crate::{LogKind, LogScope, MailScope};
 
 fn ids(stage: &Stage, scope: MailScope) -> Vec<String> {
     stage.db.mail(TEAM, "ann", scope).unwrap().into_iter().map(|row| row.msg_id).collect()

@@ -1,23 +1,17 @@
 //! Tests of the shared store on PostgreSQL.
 
-use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
-use tokio::runtime::Builder;
-
 use super::calls::Database;
-use super::client::BrokerLink;
-use super::engine;
-use super::hub::Hub;
 use super::rows::{
     Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, LogEntry,
     MailEntry, StoredClaim, TaskWrite,
 };
 use super::url::StoreUrl;
-use crate::database::fixture::TestDatabase;
-use crate::sys::clock::{self, Deadline};
-use crate::sys::rand;
+use crate::fixture::TestDatabase;
+use sys::clock::{self, Deadline};
+use sys::rand;
 
 mod broker;
 mod claims;
@@ -55,26 +49,6 @@ fn stage_on(database: TestDatabase) -> Stage {
 
 fn connect(database: &TestDatabase) -> Database {
     Database::direct(&database.store_url())
-}
-
-impl Database {
-    /// Connects through a broker of its own that keeps no replies, on a thread of this process.
-    pub(crate) fn direct(url: &StoreUrl) -> Database {
-        Database::direct_for(url, engine::CALL_TIMEOUT)
-    }
-
-    /// As [`Database::direct`]; a call fails after `patience`.
-    fn direct_for(url: &StoreUrl, patience: Duration) -> Database {
-        let (ours, theirs) = UnixStream::pair().expect("a process can have sockets");
-        let url = url.clone();
-        thread::spawn(move || {
-            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async {
-                super::broker::serve_client(Hub::start(url, patience, false), theirs).await;
-            });
-        });
-        Database::new(BrokerLink::through(ours))
-    }
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {

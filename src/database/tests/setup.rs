@@ -1,8 +1,8 @@
 //! Setting a database up, logins and TLS.
 
 use super::*;
-use crate::database::DatabaseError;
-use crate::database::fixture::TestCluster;
+use crate::DatabaseError;
+use crate::fixture::TestCluster;
 
 #[test]
 fn database_is_set_up_once_and_checked_by_each_connection() {
@@ -95,7 +95,7 @@ fn tls_is_used_and_verified_as_the_address_demands() {
         let url = database.url().replace("127.0.0.1", host);
         let url = StoreUrl::parse(&format!("{url}?{query}")).unwrap();
         let sql = "select ssl::text from pg_stat_ssl where pid = pg_backend_pid()";
-        crate::database::open::execute(&url, sql).map(|rows| rows[0][0].as_deref() == Some("true"))
+        crate::open::execute(&url, sql).map(|rows| rows[0][0].as_deref() == Some("true"))
     };
     assert_eq!(is_encrypted("127.0.0.1", "sslmode=disable"), Ok(false));
     assert_eq!(is_encrypted("127.0.0.1", "sslmode=prefer"), Ok(true));

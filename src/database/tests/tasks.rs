@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::database::TaskScope;
+use crate::TaskScope;
 
 fn ids(stage: &Stage, scope: &TaskScope) -> Vec<u64> {
     stage.db.tasks(TEAM, scope).unwrap().tasks.into_iter().map(|task| task.id).collect()

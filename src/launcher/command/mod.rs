@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use relay::OutputRelay;
-pub(crate) use screen::WorkerScreen;
-#[cfg(test)]
-pub(crate) use screen::tests::RecordedScreen;
-pub(crate) use tail::Tail;
+#[cfg(any(test, feature = "testing"))]
+pub use screen::RecordedScreen;
+pub use screen::WorkerScreen;
+pub use tail::Tail;
 
-use crate::model::causes::error_chain;
-use crate::model::environ;
-use crate::model::task::{CommandOutcome, Task};
-use crate::sys::child::{self, Program, PtyMaster};
-use crate::sys::clock::Deadline;
-use crate::sys::env::find_program;
-use crate::sys::fs;
-use crate::sys::proc::{self, Process};
+use model::causes::error_chain;
+use model::environ;
+use model::task::{CommandOutcome, Task};
+use sys::child::{self, Program, PtyMaster};
+use sys::clock::Deadline;
+use sys::env::find_program;
+use sys::fs;
+use sys::proc::{self, Process};
 
 /// Rows and columns of the command's terminal if ours reports no size.
 const SIZE: (u16, u16) = (50, 200);
@@ -37,25 +37,20 @@ const END_OF_INPUT: &[u8] = b"\x04";
 
 /// The complete description of a command.
 #[derive(Debug, Clone)]
-pub(crate) struct CommandSpec {
-    pub(crate) argv: Vec<String>,
-    pub(crate) cwd: PathBuf,
-    pub(crate) env: Vec<(OsString, OsString)>,
+pub struct CommandSpec {
+    pub argv: Vec<String>,
+    pub cwd: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
     /// Rows and columns of its terminal.
-    pub(crate) size: (u16, u16),
+    pub size: (u16, u16),
     /// Set if this process has no other children and is a subreaper: then all its remaining
     /// descendants came from the command, even those that left its session.
-    pub(crate) alone: bool,
+    pub alone: bool,
 }
 
 /// Builds the command of a task, which runs in `cwd` with the variables `env` unless the task sets
 /// others.
-pub(crate) fn for_task(
-    task: &Task,
-    cwd: &Path,
-    env: &[(OsString, OsString)],
-    alone: bool,
-) -> CommandSpec {
+pub fn for_task(task: &Task, cwd: &Path, env: &[(OsString, OsString)], alone: bool) -> CommandSpec {
     let cwd = task.extra.cwd.as_ref().map_or_else(|| cwd.to_owned(), |inner| cwd.join(inner));
     let mut env = env.to_vec();
     let own = [("PHALANX_TASK_ID".to_owned(), task.id.to_string())];
@@ -77,7 +72,7 @@ pub(crate) fn for_task(
 
 /// A running command. Call [`RunningCommand::wait`] to reap it.
 #[must_use]
-pub(crate) struct RunningCommand {
+pub struct RunningCommand {
     process: Process,
     master: PtyMaster,
     relay: OutputRelay,
@@ -88,7 +83,7 @@ pub(crate) struct RunningCommand {
 
 /// Ends a running command from another thread than the waiting one.
 #[derive(Debug, Clone)]
-pub(crate) struct Canceller {
+pub struct Canceller {
     process: Process,
     cancelled: Arc<AtomicBool>,
 }
@@ -96,7 +91,7 @@ pub(crate) struct Canceller {
 impl Canceller {
     /// Ends the command's process tree: SIGTERM, two seconds of grace, SIGKILL. Blocks that long.
     /// Has no effect if the command has exited.
-    pub(crate) fn cancel(&self) {
+    pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         proc::end_tree(self.process, true, CANCEL_GRACE);
     }
@@ -108,10 +103,7 @@ impl Canceller {
 ///
 /// A description for people if the program or its directory is missing, or the pty cannot be opened
 /// or read.
-pub(crate) fn start(
-    command: &CommandSpec,
-    screen: &WorkerScreen,
-) -> Result<RunningCommand, String> {
+pub fn start(command: &CommandSpec, screen: &WorkerScreen) -> Result<RunningCommand, String> {
     let program = program(command)?;
     let begun = Deadline::after(Duration::MAX);
     let (process, master) = child::spawn_on_pty(&program, command.size.0, command.size.1)
@@ -129,7 +121,7 @@ pub(crate) fn start(
 }
 
 /// Returns the outcome of a command that could not be started.
-pub(crate) fn failed_start(reason: String) -> CommandOutcome {
+pub fn failed_start(reason: String) -> CommandOutcome {
     CommandOutcome { exit_code: None, signal: None, tail: reason, elapsed_ms: 0 }
 }
 
@@ -138,7 +130,7 @@ pub(crate) fn failed_start(reason: String) -> CommandOutcome {
 /// # Errors
 ///
 /// A description for people if the command is empty, or its directory or program does not exist.
-pub(crate) fn program(command: &CommandSpec) -> Result<Program, String> {
+pub fn program(command: &CommandSpec) -> Result<Program, String> {
     let name = command.argv.first().ok_or("the task carries no command")?;
     if !fs::is_dir(&command.cwd) {
         return Err(format!("there is no directory {}", command.cwd.display()));
@@ -156,13 +148,13 @@ pub(crate) fn program(command: &CommandSpec) -> Result<Program, String> {
 
 impl RunningCommand {
     /// Returns a handle that cancels the command.
-    pub(crate) fn canceller(&self) -> Canceller {
+    pub fn canceller(&self) -> Canceller {
         Canceller { process: self.process, cancelled: Arc::clone(&self.cancelled) }
     }
 
     /// Waits for the command to exit, ends the processes it left behind, and returns the outcome.
     /// Blocks the thread, so it must not run on an async executor.
-    pub(crate) fn wait(self) -> CommandOutcome {
+    pub fn wait(self) -> CommandOutcome {
         while !proc::wait_exit(self.process, Duration::MAX) {}
         let elapsed_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         // End the tree before reaping: while the leader is a zombie, its pid is not reused and its

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::screen::WorkerScreen;
 use super::tail::Tail;
-use crate::sys::clock::Deadline;
+use sys::clock::Deadline;
 
 /// After the command's processes have ended, silence of this length means that no more output will
 /// come.

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::model::text;
+use model::text;
 
 /// Resets colours and shows the cursor, in case an interrupted command left them changed.
 const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
@@ -12,7 +12,7 @@ const ESCAPE: u8 = 0x1b;
 
 /// A handle to the pane, shared by the output relay and the sources of messages.
 #[derive(Clone)]
-pub(crate) struct WorkerScreen {
+pub struct WorkerScreen {
     inner: Arc<Mutex<PaneWriter>>,
 }
 
@@ -26,12 +26,12 @@ struct PaneWriter {
 
 impl WorkerScreen {
     /// A screen on standard output.
-    pub(crate) fn stdout() -> WorkerScreen {
+    pub fn stdout() -> WorkerScreen {
         WorkerScreen::on(Box::new(io::stdout()))
     }
 
     /// A screen on any writer.
-    pub(crate) fn on(out: Box<dyn Write + Send>) -> WorkerScreen {
+    pub fn on(out: Box<dyn Write + Send>) -> WorkerScreen {
         let inner = PaneWriter { out, at_line_start: true, styled: false };
         WorkerScreen { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -46,7 +46,7 @@ impl WorkerScreen {
     }
 
     /// Writes a message on lines of its own; control characters are replaced with visible symbols.
-    pub(crate) fn line(&self, message: &str) {
+    pub fn line(&self, message: &str) {
         let mut inner = self.lock();
         let mut bytes = Vec::new();
         if std::mem::take(&mut inner.styled) {
@@ -74,38 +74,41 @@ impl PaneWriter {
     }
 }
 
+/// A screen that records its bytes.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Clone, Default)]
+pub struct RecordedScreen(Arc<Mutex<Vec<u8>>>);
+
+#[cfg(any(test, feature = "testing"))]
+impl RecordedScreen {
+    pub fn screen(&self) -> WorkerScreen {
+        WorkerScreen::on(Box::new(self.clone()))
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("recorded bytes").clone()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Write for RecordedScreen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("recorded bytes").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// A screen that records its bytes.
-    #[derive(Clone, Default)]
-    pub(crate) struct RecordedScreen(Arc<Mutex<Vec<u8>>>);
-
-    impl RecordedScreen {
-        pub(crate) fn screen(&self) -> WorkerScreen {
-            WorkerScreen::on(Box::new(self.clone()))
-        }
-
-        pub(crate) fn bytes(&self) -> Vec<u8> {
-            self.0.lock().expect("recorded bytes").clone()
-        }
-
-        pub(crate) fn text(&self) -> String {
-            String::from_utf8_lossy(&self.bytes()).into_owned()
-        }
-    }
-
-    impl Write for RecordedScreen {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("recorded bytes").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     #[test]
     fn messages_start_on_a_new_line_and_reset_colours() {

@@ -1,7 +1,7 @@
 //! The end of a command's output as plain text, for its record. Interprets terminal escapes only as
 //! far as needed to remove them.
 
-use crate::model::text;
+use model::text;
 
 /// Number of bytes kept.
 const TAIL_BYTES: usize = 16 * 1024;
@@ -10,14 +10,14 @@ const LINES: usize = 50;
 
 /// A buffer of the last bytes of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
+pub struct Tail {
     bytes: Vec<u8>,
     /// Set if bytes were dropped from the front.
     cut: bool,
 }
 
 impl Tail {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         // Trim only at twice the size: draining moves all remaining bytes, which would be costly
         // per push.
@@ -34,7 +34,7 @@ impl Tail {
     }
 
     /// Returns the last lines as plain text.
-    pub(crate) fn text(mut self) -> String {
+    pub fn text(mut self) -> String {
         self.trim();
         // After a cut the first line may begin inside a character or an escape sequence.
         let whole =

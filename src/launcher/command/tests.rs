@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
-use crate::model::id::TaskId;
-use crate::sys::proc::{Liveness, liveness};
-use crate::sys::{env, exec};
+use model::id::TaskId;
+use sys::proc::{Liveness, liveness};
+use sys::{env, exec};
 
 fn own_env() -> Vec<(OsString, OsString)> {
     let env = [
@@ -160,8 +160,7 @@ fn a_cancelled_command_ends_with_its_tree() {
 #[test]
 fn alone_even_what_left_the_session_is_ended() {
     // Runs in a separate process, because `alone` ends all descendants of its process.
-    let words =
-        ["launcher::command::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
+    let words = ["command::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
     let command = exec::ExecCommand {
         program: env::current_exe().expect("a running test has a program").into(),
         args: words.iter().map(OsString::from).collect(),

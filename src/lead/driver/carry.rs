@@ -3,14 +3,14 @@
 use tokio::task::JoinHandle;
 
 use super::LeadDriver;
-use crate::lead::effect::{Effect, STOP_DEADLINE_S};
-use crate::lead::sources::{self, LeadInput};
-use crate::lead::starter;
-use crate::lead::stopper::DueStop;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::ops::ending::stop::{MemberStop, StopMode};
-use crate::ops::{self, Context, OpsError, TeamStore};
+use crate::effect::{Effect, STOP_DEADLINE_S};
+use crate::sources::{self, LeadInput};
+use crate::starter;
+use crate::stopper::DueStop;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use ops::ending::stop::{MemberStop, StopMode};
+use ops::{self, Context, OpsError, TeamStore};
 
 impl LeadDriver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {

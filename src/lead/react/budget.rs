@@ -1,11 +1,11 @@
 //! Budgets: reports each share once, and ends the members of a budget that is used up.
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{Phase, State};
-use crate::model::budget::{self, BudgetUse};
-use crate::model::id::MemberName;
-use crate::model::lifecycle::MemberState;
-use crate::model::record::MemberRecord;
+use crate::effect::Effect;
+use crate::state::{Phase, State};
+use model::budget::{self, BudgetUse};
+use model::id::MemberName;
+use model::lifecycle::MemberState;
+use model::record::MemberRecord;
 
 /// Checks the budgets against what the records contain.
 pub(super) fn handle_members(

@@ -4,18 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::lead::effect::Effect;
-use crate::lead::event::SignOfLife;
-use crate::lead::state::{Phase, Quiet, State, TrackedMember};
-use crate::model::board::Board;
-use crate::model::envelope::Envelope;
-use crate::model::followup::{Escalation, LastNotification, NotificationStep};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
-use crate::model::protocol::Message;
-use crate::model::question::Question;
-use crate::model::task::{Task, TaskState};
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::event::SignOfLife;
+use crate::state::{Phase, Quiet, State, TrackedMember};
+use model::board::Board;
+use model::envelope::Envelope;
+use model::followup::{Escalation, LastNotification, NotificationStep};
+use model::id::{MemberName, TaskId};
+use model::lifecycle::MemberState;
+use model::protocol::Message;
+use model::question::Question;
+use model::task::{Task, TaskState};
+use model::time::Timestamp;
 
 /// Updates the announcements of the open questions. An announcement that is still on its way is not
 /// in the files yet, so the higher count wins.

@@ -2,13 +2,13 @@
 //! task have not changed for the configured time.
 
 use super::shutdown::{begin, ending};
-use crate::lead::effect::Effect;
-use crate::lead::state::{ActivityCheck, BoardView, HangRule, State, TrackedMember};
-use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::settings::OnHang;
-use crate::model::time::{Timestamp, human};
-use crate::ops::effects::health::Silence;
+use crate::effect::Effect;
+use crate::state::{ActivityCheck, BoardView, HangRule, State, TrackedMember};
+use model::id::{Incarnation, MemberName, TaskId};
+use model::lifecycle::{Cause, MemberState};
+use model::settings::OnHang;
+use model::time::{Timestamp, human};
+use ops::effects::health::Silence;
 
 /// Number of checks in the configured time.
 const CHECKS: u64 = 4;

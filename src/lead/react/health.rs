@@ -1,12 +1,12 @@
 //! Detection of members that do not start their assigned task. A silent member is reported once
 //! each time and never stopped for it: only exited members are acted upon (CR-02).
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{State, TrackedMember};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
-use crate::model::time::Timestamp;
-use crate::ops::effects::health::Silence;
+use crate::effect::Effect;
+use crate::state::{State, TrackedMember};
+use model::id::{MemberName, TaskId};
+use model::lifecycle::MemberState;
+use model::time::Timestamp;
+use ops::effects::health::Silence;
 
 /// Reports members whose answer is overdue, and those that answer again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {

@@ -1,13 +1,13 @@
 //! Maps journal events to the user's hooks. `TeammateIdle` is edge-triggered: a repeated idle state
 //! of a member triggers no second hook.
 
-use crate::lead::effect::Effect;
-use crate::lead::state::State;
-use crate::model::event::{Event, EventKind};
-use crate::model::hook::HookEvent;
-use crate::model::lifecycle::MemberState;
-use crate::model::wire;
-use crate::ops::team::hooks::Occasion;
+use crate::effect::Effect;
+use crate::state::State;
+use model::event::{Event, EventKind};
+use model::hook::HookEvent;
+use model::lifecycle::MemberState;
+use model::wire;
+use ops::team::hooks::Occasion;
 
 pub(super) fn handle_journal(state: &mut State, events: Vec<Event>, effects: &mut Vec<Effect>) {
     for event in events {

@@ -3,10 +3,10 @@
 //! person something before it reads its mail. A check is slow, so the first ones wait until most
 //! have reported.
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{State, TrackedMember};
-use crate::model::lifecycle::MemberState;
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{State, TrackedMember};
+use model::lifecycle::MemberState;
+use model::time::Timestamp;
 
 /// Time from the start of the work to the first check whether it is over, in ms.
 const FIRST_MS: u64 = 15_000;

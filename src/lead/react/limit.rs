@@ -1,10 +1,10 @@
 //! Usage limits of members: asks a member to continue once its limit has ended, a limited number of
 //! times, and then reports it to the lead.
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{Phase, State, TrackedMember};
-use crate::model::rate_limit::ResumePolicy;
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{Phase, State, TrackedMember};
+use model::rate_limit::ResumePolicy;
+use model::time::Timestamp;
 
 /// The next step for a member at its limit, once it is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use super::questions;
 use super::shutdown::{agree, answered, refuse};
-use crate::lead::effect::Effect;
-use crate::lead::state::{Phase, State, TrackedMember};
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::news::{is_for_agent_lead, is_news};
-use crate::model::protocol::{Message, SenderRole, may_send};
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{Phase, State, TrackedMember};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::lifecycle::{Cause, MemberState};
+use model::protocol::news::{is_for_agent_lead, is_news};
+use model::protocol::{Message, SenderRole, may_send};
+use model::time::Timestamp;
 
 /// Age of an idle notification, in ms, up to which its sender cannot have begun another turn:
 /// Claude Code reads its mail once a second.

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
-use crate::lead::effect::Effect;
-use crate::lead::event::StoppedRun;
-use crate::lead::state::{Phase, State, TrackedMember};
-use crate::model::id::MemberName;
-use crate::model::launch::ability;
-use crate::model::lifecycle::MemberState;
-use crate::model::record::MemberRecord;
-use crate::model::request::ShutdownOutcome;
-use crate::model::time::Timestamp;
-use crate::model::waiting::Ability;
-use crate::ops::ending::remove::MemberRemoval;
+use crate::effect::Effect;
+use crate::event::StoppedRun;
+use crate::state::{Phase, State, TrackedMember};
+use model::id::MemberName;
+use model::launch::ability;
+use model::lifecycle::MemberState;
+use model::record::MemberRecord;
+use model::request::ShutdownOutcome;
+use model::time::Timestamp;
+use model::waiting::Ability;
+use ops::ending::remove::MemberRemoval;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.

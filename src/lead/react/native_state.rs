@@ -1,10 +1,10 @@
 //! Follows what native programs say about themselves in the team file: `isActive` is true during a
 //! turn. The record of a member that says otherwise is corrected.
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{State, TrackedMember};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{State, TrackedMember};
+use model::lifecycle::{Cause, MemberState};
+use model::time::Timestamp;
 
 /// Time for which team file and record must disagree, in ms. Claude Code 2.1.34 sends its idle
 /// notification 0.1 s before it changes the team file.

@@ -4,15 +4,15 @@
 use std::cmp::max;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
-use crate::model::envelope::Envelope;
-use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
-use crate::model::protocol::Message;
-use crate::model::settings::Settings;
-use crate::model::task::Task;
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
+use model::envelope::Envelope;
+use model::id::{Incarnation, MemberName, TaskId};
+use model::lifecycle::MemberState;
+use model::protocol::Message;
+use model::settings::Settings;
+use model::task::Task;
+use model::time::Timestamp;
 
 /// Time for which the task is free and the member is idle before it is notified, in ms: most claim
 /// without a message.

@@ -1,14 +1,14 @@
 //! Tracks which members wait for an answer to a plan or question. The lead gives no answers; the
 //! messages stay unread for those who do.
 
-use crate::lead::effect::Effect;
-use crate::lead::event::AnswerSent;
-use crate::lead::state::{OpenQuestion, State};
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::lifecycle::Cause;
-use crate::model::protocol::SenderRole;
-use crate::model::question::{Question, QuestionKind};
+use crate::effect::Effect;
+use crate::event::AnswerSent;
+use crate::state::{OpenQuestion, State};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::lifecycle::Cause;
+use model::protocol::SenderRole;
+use model::question::{Question, QuestionKind};
 
 /// Handles a question of a member. Idempotent.
 pub(super) fn open(

@@ -1,8 +1,8 @@
 //! Applies settings that change while the team has a lead.
 
-use crate::lead::state::{BoardView, Goal, HangRule, Pool, State, makers};
-use crate::model::id::MemberName;
-use crate::model::settings::Settings;
+use crate::state::{BoardView, Goal, HangRule, Pool, State, makers};
+use model::id::MemberName;
+use model::settings::Settings;
 
 /// Applies the differences. Running members keep the settings of their start.
 pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {

@@ -2,12 +2,12 @@
 //! runs (SD-01).
 
 use super::{questions, staff};
-use crate::lead::effect::Effect;
-use crate::lead::state::{LeadEnd, PendingStop, Phase, State, TrackedMember};
-use crate::model::id::{MemberName, RequestId};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{LeadEnd, PendingStop, Phase, State, TrackedMember};
+use model::id::{MemberName, RequestId};
+use model::lifecycle::{Cause, MemberState};
+use model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
+use model::time::Timestamp;
 
 const AGREED: &str = "shut down as agreed";
 const NO_REASON: &str = "no reason given";

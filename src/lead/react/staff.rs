@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lead::effect::Effect;
-use crate::lead::state::{BoardView, Phase, Pool, State, TrackedMember};
-use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::launch::{Demand, Template, WELL_AFTER_MS};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::record::MemberRecord;
-use crate::model::time::Timestamp;
+use crate::effect::Effect;
+use crate::state::{BoardView, Phase, Pool, State, TrackedMember};
+use model::board::Board;
+use model::id::{MemberName, TaskId};
+use model::launch::{Demand, Template, WELL_AFTER_MS};
+use model::lifecycle::{Cause, MemberState};
+use model::record::MemberRecord;
+use model::time::Timestamp;
 
 /// Consecutive failures after which no member of the kind is started any more.
 const MAX_FAILURES: u32 = 5;
@@ -22,7 +22,7 @@ const FIRST_PAUSE_MS: u64 = 1000;
 const TAKE_MS: u64 = 2000;
 
 impl Pool {
-    pub(in crate::lead) fn new(template: Template) -> Pool {
+    pub(crate) fn new(template: Template) -> Pool {
         Pool {
             names: template.names(),
             template,

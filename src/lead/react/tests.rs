@@ -1,18 +1,18 @@
 //! Tests of the step: given a state, an event has these effects.
 
 use super::*;
-use crate::lead::event::StoppedRun;
-use crate::model::envelope::Envelope;
-use crate::model::external_change::ExternalChange;
-use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::placement::{Placement, ProcessId, PtyHold};
-use crate::model::protocol::{self, Message};
-use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
-use crate::model::sample;
-use crate::model::settings::Settings;
-use crate::model::task::{Task, TaskState};
+use crate::event::StoppedRun;
+use model::envelope::Envelope;
+use model::external_change::ExternalChange;
+use model::id::{Incarnation, MemberName, RequestId, TaskId};
+use model::lifecycle::{Cause, MemberState};
+use model::placement::{Placement, ProcessId, PtyHold};
+use model::protocol::{self, Message};
+use model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
+use model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
+use model::sample;
+use model::settings::Settings;
+use model::task::{Task, TaskState};
 
 mod beside;
 mod budget;

@@ -1,17 +1,17 @@
 //! The table of the evidence, and rules over its product (ST-01).
 
 use super::*;
-use crate::model::id::MemberName;
-use crate::model::lifecycle::MemberState::{
+use crate::id::MemberName;
+use crate::lifecycle::MemberState::{
     AwaitingPermission, AwaitingPlan, Completed, Disappeared, Failed, Idle, Killed, Pending,
     ShutdownRequested, Starting, Working,
 };
-use crate::model::placement::ProcessId;
-use crate::model::prompt::PromptSeen;
-use crate::model::rate_limit::RateLimit;
-use crate::model::record::{ExitRecord, StartRecord, blocked_reason};
-use crate::model::sample;
-use crate::model::usage::{MemberUsage, TranscriptState, TurnError};
+use crate::placement::ProcessId;
+use crate::prompt::PromptSeen;
+use crate::rate_limit::RateLimit;
+use crate::record::{ExitRecord, StartRecord, blocked_reason};
+use crate::sample;
+use crate::usage::{MemberUsage, TranscriptState, TurnError};
 use strum::VariantArray;
 
 const NOW: Timestamp = Timestamp(1_000_000);

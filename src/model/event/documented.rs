@@ -39,7 +39,7 @@ mod tests {
     use strum::VariantArray;
 
     use super::*;
-    use crate::model::event::EventKind;
+    use crate::event::EventKind;
 
     #[test]
     fn page_has_one_row_for_each_event() {

@@ -9,11 +9,11 @@ use super::{Handoff, HandoffType};
 
 /// A field of a type.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HandoffField {
-    pub(crate) name: String,
-    pub(crate) is_required: bool,
+pub struct HandoffField {
+    pub name: String,
+    pub is_required: bool,
     /// The values that it takes, as a noun phrase.
-    pub(crate) expected: String,
+    pub expected: String,
 }
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| schema_for!(Handoff));
@@ -24,12 +24,12 @@ impl HandoffType {
     }
 
     /// Returns the purpose of the type, as a clause.
-    pub(crate) fn purpose(self) -> String {
+    pub fn purpose(self) -> String {
         clause(self.schema())
     }
 
     /// Returns the fields besides `type`, required ones first.
-    pub(crate) fn fields(self) -> Vec<HandoffField> {
+    pub fn fields(self) -> Vec<HandoffField> {
         let schema = self.schema();
         let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
         let fields = schema["properties"].as_object().into_iter().flatten();
@@ -42,7 +42,7 @@ impl HandoffType {
     }
 
     /// Returns a valid body with every field, as compact JSON.
-    pub(crate) fn example(self) -> &'static str {
+    pub fn example(self) -> &'static str {
         match self {
             HandoffType::DevProgress => {
                 r#"{"type":"dev_progress","task":"01-01/T3","plan_id":"01-01","commit":"abc1234","status":"complete","concerns":[]}"#

@@ -9,9 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Default timeout of a hook, in seconds.
-pub(crate) const TIMEOUT_S: u64 = 60;
+pub const TIMEOUT_S: u64 = 60;
 /// Maximum timeout of a hook, in seconds.
-pub(crate) const LONGEST_S: u64 = 3600;
+pub const LONGEST_S: u64 = 3600;
 
 /// The event that triggers a hook.
 #[derive(
@@ -28,7 +28,7 @@ pub(crate) const LONGEST_S: u64 = 3600;
     strum::IntoStaticStr,
     JsonSchema,
 )]
-pub(crate) enum HookEvent {
+pub enum HookEvent {
     /// A member proved that it runs.
     SubagentStart,
     /// A member's run ended.
@@ -41,12 +41,12 @@ pub(crate) enum HookEvent {
 
 impl HookEvent {
     /// The name in every configuration format.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Returns true if hooks of this event may be limited to certain agent types.
-    pub(crate) fn has_matcher(self) -> bool {
+    pub fn has_matcher(self) -> bool {
         match self {
             HookEvent::SubagentStart | HookEvent::SubagentStop => true,
             HookEvent::TeammateIdle | HookEvent::TaskCompleted => false,
@@ -54,7 +54,7 @@ impl HookEvent {
     }
 
     /// Returns the consequence of a hook's exit code.
-    pub(crate) fn verdict(self, code: i32) -> HookVerdict {
+    pub fn verdict(self, code: i32) -> HookVerdict {
         match (code, self) {
             (0, HookEvent::SubagentStart) => HookVerdict::Show,
             (0, HookEvent::SubagentStop | HookEvent::TeammateIdle | HookEvent::TaskCompleted) => {
@@ -70,7 +70,7 @@ impl HookEvent {
 
 /// The consequence of a hook's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HookVerdict {
+pub enum HookVerdict {
     Nothing,
     /// Pass the hook's stdout to the agent.
     Show,
@@ -84,7 +84,7 @@ pub(crate) enum HookVerdict {
 /// The command of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Invocation {
+pub enum Invocation {
     /// Program and arguments.
     Program(Vec<String>),
     /// A command line for `sh`, as in Claude Code's settings.
@@ -93,7 +93,7 @@ pub(crate) enum Invocation {
 
 impl Invocation {
     /// Returns the command as text for display.
-    pub(crate) fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         match self {
             Invocation::Program(argv) => argv.join(" "),
             Invocation::Line(line) => line.clone(),
@@ -103,19 +103,19 @@ impl Invocation {
 
 /// A command and the condition under which it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HookCommand {
-    pub(crate) event: HookEvent,
+pub struct HookCommand {
+    pub event: HookEvent,
     /// Limits the hook to certain agent types; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) matcher: Option<Matcher>,
-    pub(crate) run: Invocation,
+    pub matcher: Option<Matcher>,
+    pub run: Invocation,
     /// Time after which the hook and all its child processes are stopped, in seconds.
-    pub(crate) timeout_s: u64,
+    pub timeout_s: u64,
 }
 
 impl HookCommand {
     /// Returns true if the hook runs on this event for an agent of this type.
-    pub(crate) fn is_for(&self, event: HookEvent, agent_type: &str) -> bool {
+    pub fn is_for(&self, event: HookEvent, agent_type: &str) -> bool {
         self.event == event && self.matcher.as_ref().is_none_or(|matcher| matcher.fits(agent_type))
     }
 }
@@ -124,7 +124,7 @@ impl HookCommand {
 /// regular expression that matches anywhere in the type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Matcher(String);
+pub struct Matcher(String);
 
 impl Matcher {
     /// Parses a matcher. Returns `None` for the empty string and `*`, which match all types.
@@ -132,7 +132,7 @@ impl Matcher {
     /// # Errors
     /// Fails if the text is not a valid regular expression or compiles to more than 1 MiB. The
     /// message is a predicate that follows `` `matcher` ``.
-    pub(crate) fn parse(text: &str) -> Result<Option<Matcher>, String> {
+    pub fn parse(text: &str) -> Result<Option<Matcher>, String> {
         if text.is_empty() || text == "*" {
             return Ok(None);
         }

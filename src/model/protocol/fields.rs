@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error};
 use serde_json::Value;
 
-use crate::model::wire::Object;
+use crate::wire::Object;
 
 /// Fields that releases spell differently, in snake and in camel case.
 const SPELLINGS: [[&str; 2]; 3] = [
@@ -55,7 +55,7 @@ pub(super) fn read<T: DeserializeOwned>(object: Object) -> Result<T, String> {
 }
 
 /// Reads a required, non-empty string.
-pub(in crate::model) fn text<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
+pub(crate) fn text<'de, D: Deserializer<'de>>(field: D) -> Result<String, D::Error> {
     match Value::deserialize(field)? {
         Value::String(text) if text.is_empty() => Err(D::Error::custom("is empty")),
         Value::String(text) => Ok(text),
@@ -82,7 +82,7 @@ pub(super) fn boolean<'de, D: Deserializer<'de>>(field: D) -> Result<bool, D::Er
 }
 
 /// Reads a required object.
-pub(in crate::model) fn object<'de, D: Deserializer<'de>>(field: D) -> Result<Object, D::Error> {
+pub(crate) fn object<'de, D: Deserializer<'de>>(field: D) -> Result<Object, D::Error> {
     match Value::deserialize(field)? {
         Value::Object(object) => Ok(object),
         _ => Err(D::Error::custom("is not an object")),

@@ -3,7 +3,7 @@
 //! its required fields is [`Message::Malformed`].
 
 pub(super) mod fields;
-pub(crate) mod news;
+pub mod news;
 mod permission;
 mod plan;
 mod presence;
@@ -18,17 +18,17 @@ use super::id::MemberName;
 use super::wire::Object;
 use fields::KeyCase;
 
-pub(crate) use permission::{
+pub use permission::{
     AnsweredBy, ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict,
     SandboxPermissionRequest, SandboxPermissionResponse, TeamPermissionUpdate,
 };
-pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
-pub(crate) use presence::{IdleNotification, TeammateTerminated};
-pub(crate) use render::{push_attribute, render_for_agent, without_tag};
-pub(crate) use shutdown::{
-    ShutdownApproved, ShutdownRejected, ShutdownRequestBody, ShutdownStatus,
-};
-pub(crate) use work::{TaskAssignment, TaskCompleted};
+pub use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
+pub use presence::{IdleNotification, TeammateTerminated};
+pub(crate) use render::push_attribute;
+pub use render::render_for_agent;
+pub(crate) use render::without_tag;
+pub use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequestBody, ShutdownStatus};
+pub use work::{TaskAssignment, TaskCompleted};
 
 /// Maximum length of text that is parsed as JSON, in bytes. Plans are a few KiB; a log pasted into
 /// a message is shown without being parsed.
@@ -38,7 +38,7 @@ pub(crate) const MAX_PROTOCOL_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Message {
+pub enum Message {
     ShutdownRequest(ShutdownRequestBody),
     ShutdownApproved(ShutdownApproved),
     ShutdownRejected(ShutdownRejected),
@@ -82,7 +82,7 @@ impl Message {
     /// Parses the text of an entry. Only text that is a single JSON object, apart from surrounding
     /// white space, is a protocol message. JSON within longer text is plain text, as is text that
     /// is too long or too deeply nested.
-    pub(crate) fn parse(text: &str) -> Message {
+    pub fn parse(text: &str) -> Message {
         match typed_object(text) {
             None => Message::Text(text.to_owned()),
             Some((kind, object)) => match read(&kind, object) {
@@ -95,7 +95,7 @@ impl Message {
 
     /// Returns the text for a mailbox: compact JSON with keys in the order that Claude Code writes,
     /// or the text as received if the message is not of a known kind.
-    pub(crate) fn to_text(&self) -> String {
+    pub fn to_text(&self) -> String {
         match self {
             Message::Text(raw) | Message::Unknown { raw, .. } | Message::Malformed { raw, .. } => {
                 raw.clone()
@@ -112,7 +112,7 @@ impl Message {
     }
 
     /// Returns the id of the request that the message makes or answers.
-    pub(crate) fn request_id(&self) -> Option<&str> {
+    pub fn request_id(&self) -> Option<&str> {
         match self {
             Message::ShutdownRequest(message) => Some(&message.request_id),
             Message::ShutdownApproved(message) => Some(&message.request_id),
@@ -136,17 +136,17 @@ impl Message {
     }
 
     /// Returns true if `kind` is the `type` of a protocol message.
-    pub(crate) fn is_kind(kind: &str) -> bool {
+    pub fn is_kind(kind: &str) -> bool {
         read(kind, Object::new()).is_some()
     }
 
     /// Returns true for a message of a known kind with its required fields.
-    pub(crate) fn is_protocol(&self) -> bool {
+    pub fn is_protocol(&self) -> bool {
         !matches!(self, Message::Text(_) | Message::Unknown { .. } | Message::Malformed { .. })
     }
 
     /// Returns the value of `type`; `message` for plain text.
-    pub(crate) fn kind(&self) -> &str {
+    pub fn kind(&self) -> &str {
         match self {
             Message::Unknown { kind, .. } | Message::Malformed { kind, .. } => kind,
             known => <&'static str>::from(known),
@@ -203,7 +203,7 @@ fn read(kind: &str, mut object: Object) -> Option<Result<Message, String>> {
 
 /// The role of a sender, determined from the transport and never from the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SenderRole {
+pub enum SenderRole {
     /// The lead of this team.
     Lead,
     /// Any other member.
@@ -214,7 +214,7 @@ pub(crate) enum SenderRole {
 
 impl SenderRole {
     /// Returns the role for the `from` of a mailbox entry.
-    pub(crate) fn from_name(from: &str) -> SenderRole {
+    pub fn from_name(from: &str) -> SenderRole {
         match MemberName::existing(from) {
             Ok(name) if name.is_lead() => SenderRole::Lead,
             Ok(name) if name.as_str() == "system" => SenderRole::System,
@@ -227,7 +227,7 @@ impl SenderRole {
 /// request is open and whether the right member and incarnation answers it. Anyone may send
 /// messages without effect. Members may send task assignments, because native members do so when
 /// they reassign a task; the task file alone determines the owner.
-pub(crate) fn may_send(sender: SenderRole, message: &Message) -> bool {
+pub fn may_send(sender: SenderRole, message: &Message) -> bool {
     match message {
         Message::ShutdownRequest(_)
         | Message::PlanApprovalResponse(_)

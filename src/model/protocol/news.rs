@@ -2,14 +2,14 @@
 //! and the messages that the lead's loop acts on.
 
 use super::{Message, SenderRole, may_send};
-use crate::model::envelope::Envelope;
+use crate::envelope::Envelope;
 
 /// The `type` of a refused shutdown.
 const REFUSAL: &str = "shutdown_rejected";
 
 /// Returns true if the message is news. News stays unread until the person or program that leads
 /// was shown it. Other messages are protocol chatter: the lead's loop acts on them and marks them.
-pub(crate) fn is_news(envelope: &Envelope) -> bool {
+pub fn is_news(envelope: &Envelope) -> bool {
     let message = Message::parse(&envelope.text);
     if !is_permitted(envelope, &message) {
         return false;
@@ -38,7 +38,7 @@ pub(crate) fn is_news(envelope: &Envelope) -> bool {
 
 /// Returns true if the lead's loop has to see the message: to act on it, or to warn of a sender
 /// that may not send it. A refusal counts even if a reader has marked it before the loop saw it.
-pub(crate) fn is_for_loop(envelope: &Envelope) -> bool {
+pub fn is_for_loop(envelope: &Envelope) -> bool {
     // Most of a mailbox is read; its texts need no parsing.
     if envelope.read && !envelope.text.contains(REFUSAL) {
         return false;
@@ -69,7 +69,7 @@ pub(crate) fn is_for_loop(envelope: &Envelope) -> bool {
 /// Returns true if the message is typed into the terminal of an agent lead. Beside the news these
 /// are the notices that a member is idle or has completed a task. An agent lead gets requests in a
 /// message that says how to answer them.
-pub(crate) fn is_for_agent_lead(envelope: &Envelope) -> bool {
+pub fn is_for_agent_lead(envelope: &Envelope) -> bool {
     let message = Message::parse(&envelope.text);
     match message {
         Message::IdleNotification(_) | Message::TaskCompleted(_) => {
@@ -89,7 +89,7 @@ fn is_permitted(envelope: &Envelope, message: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use crate::time::Timestamp;
 
     /// A message with its uses: news, for the loop, for an agent lead.
     type Row = (&'static str, &'static str, [bool; 3]);

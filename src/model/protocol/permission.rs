@@ -6,33 +6,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::fields::{self, KeyCase, boolean, lenient, lenient_list, object, text, word};
-use crate::model::wire::{self, Object};
+use crate::wire::{self, Object};
 
 /// Member → lead: asks for permission to use a tool with this input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PermissionRequest {
+pub struct PermissionRequest {
     /// `perm-<ms>-<rand>` (observed).
     #[serde(alias = "requestId", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
     /// The plain name, not `name@team` (observed).
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) agent_id: Option<String>,
+    pub agent_id: Option<String>,
     #[serde(deserialize_with = "text")]
-    pub(crate) tool_name: String,
+    pub tool_name: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) tool_use_id: Option<String>,
+    pub tool_use_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
     /// The tool's input; an empty object if the member did not send it.
     #[serde(default = "empty_object")]
-    pub(crate) input: Value,
+    pub input: Value,
     /// Rules proposed by the member so that it need not ask again, in Claude Code's format.
     #[serde(default, deserialize_with = "lenient_list")]
-    pub(crate) permission_suggestions: Vec<Value>,
+    pub permission_suggestions: Vec<Value>,
     /// A phalanx extension: set if a wrapper read the question from its program's screen. `None` if
     /// the program itself asks.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) answered_by: Option<AnsweredBy>,
+    pub answered_by: Option<AnsweredBy>,
 }
 
 fn empty_object() -> Value {
@@ -43,7 +43,7 @@ fn empty_object() -> Value {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum AnsweredBy {
+pub enum AnsweredBy {
     /// The wrapper types the keys defined in its profile.
     Keys,
     /// Only a person in the program's pane can answer.
@@ -52,7 +52,7 @@ pub(crate) enum AnsweredBy {
 
 impl AnsweredBy {
     /// The name on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -60,15 +60,15 @@ impl AnsweredBy {
 /// Lead → member: answers a [`PermissionRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Object", into = "Object")]
-pub(crate) struct PermissionResponse {
+pub struct PermissionResponse {
     /// Id of the answered request.
-    pub(crate) request_id: String,
-    pub(crate) verdict: PermissionVerdict,
+    pub request_id: String,
+    pub verdict: PermissionVerdict,
 }
 
 /// The decision about one use of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PermissionVerdict {
+pub enum PermissionVerdict {
     /// Wire: `subtype: "success"`.
     Allowed {
         /// The tool's input to use. Writers repeat the requested input if it is unchanged, as
@@ -186,10 +186,10 @@ impl From<PermissionResponse> for Object {
 /// Member → lead: asks for permission to reach a network host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "WireSandboxRequest")]
-pub(crate) struct SandboxPermissionRequest {
-    pub(crate) request_id: String,
+pub struct SandboxPermissionRequest {
+    pub request_id: String,
     /// A host name, without scheme or port.
-    pub(crate) host: String,
+    pub host: String,
 }
 
 /// A request for a host as programs send it: the host by itself, or in a pattern (Claude Code
@@ -223,35 +223,35 @@ impl TryFrom<WireSandboxRequest> for SandboxPermissionRequest {
 /// Lead → member: answers a [`SandboxPermissionRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SandboxPermissionResponse {
+pub struct SandboxPermissionResponse {
     /// Id of the answered request.
     #[serde(alias = "request_id", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
     #[serde(deserialize_with = "boolean")]
-    pub(crate) allow: bool,
+    pub allow: bool,
 }
 
 /// Lead → all members: adds a permission rule for the whole team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct TeamPermissionUpdate {
+pub struct TeamPermissionUpdate {
     /// In Claude Code's format, passed through without being parsed.
     #[serde(deserialize_with = "object")]
-    pub(crate) permission_update: Object,
+    pub permission_update: Object,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) tool_name: Option<String>,
+    pub tool_name: Option<String>,
 }
 
 /// Lead → member: switches to another permission mode.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ModeSetRequest {
-    /// One of [`Mode`](crate::model::mode::Mode), or a mode of a later release.
+pub struct ModeSetRequest {
+    /// One of [`Mode`](crate::mode::Mode), or a mode of a later release.
     #[serde(deserialize_with = "word")]
-    pub(crate) mode: String,
+    pub mode: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
 }
 
 #[cfg(test)]

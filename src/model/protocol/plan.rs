@@ -4,53 +4,53 @@
 use serde::{Deserialize, Serialize};
 
 use super::fields::{boolean, lenient, text};
-use crate::model::id::{MemberName, TeamName};
-use crate::model::time::Timestamp;
+use crate::id::{MemberName, TeamName};
+use crate::time::Timestamp;
 
 /// Returns a new request id for a plan: `plan_approval-<ms>@<name>@<team>`.
-pub(crate) fn plan_request_id(name: &MemberName, team: &TeamName, now: Timestamp) -> String {
+pub fn plan_request_id(name: &MemberName, team: &TeamName, now: Timestamp) -> String {
     format!("plan_approval-{}@{name}@{team}", now.0)
 }
 
 /// Member → lead: asks for approval of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PlanApprovalRequest {
+pub struct PlanApprovalRequest {
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
     /// Absolute path of the plan's file on the member's machine.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) plan_file_path: Option<String>,
+    pub plan_file_path: Option<String>,
     /// The whole plan in Markdown.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) plan_content: Option<String>,
+    pub plan_content: Option<String>,
     /// `plan_approval-<ms>@<name>@<team>` (observed).
     #[serde(alias = "request_id", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
 }
 
 /// Lead → member: approves the plan or asks for changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PlanApprovalResponse {
+pub struct PlanApprovalResponse {
     /// Id of the answered request.
     #[serde(alias = "request_id", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
     #[serde(deserialize_with = "boolean")]
-    pub(crate) approved: bool,
+    pub approved: bool,
     /// The requested changes, if the plan is rejected.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) feedback: Option<String>,
+    pub feedback: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
     /// The permission mode to switch to, if the plan is approved. Kept as text, because an approval
     /// that names a mode of a newer release is still an approval: the recipient ignores a mode that
     /// it does not know.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) permission_mode: Option<String>,
+    pub permission_mode: Option<String>,
 }
 
 #[cfg(test)]

@@ -8,37 +8,37 @@ use super::fields::{lenient, text};
 /// Member → lead: the member's turn is over. All fields are optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct IdleNotification {
+pub struct IdleNotification {
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
     /// `available`, `interrupted` or `failed` (read in 2.1.331); other words are kept.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) idle_reason: Option<String>,
+    pub idle_reason: Option<String>,
     /// Short summary of the member's last message to a peer.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) summary: Option<String>,
+    pub summary: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) completed_task_id: Option<String>,
+    pub completed_task_id: Option<String>,
     /// `resolved`, `blocked` or `failed` (read in Claude Code 2.1.331, which shows a notification
     /// with another word as raw JSON); other words are kept.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) completed_status: Option<String>,
+    pub completed_status: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) failure_reason: Option<String>,
+    pub failure_reason: Option<String>,
     /// Written since Claude Code 2.1.329; passed through without being parsed.
-    pub(crate) result: Option<Value>,
+    pub result: Option<Value>,
 }
 
 /// System → lead: a member's process is gone. The `from` of its envelope is `system`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TeammateTerminated {
+pub struct TeammateTerminated {
     /// A sentence for people, such as `alice has shut down.`. It names the member but is not
     /// parsed.
     #[serde(deserialize_with = "text")]
-    pub(crate) message: String,
+    pub message: String,
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ const TAG_LETTERS: &str = "teammatemessage";
 
 /// Returns a message in its envelope, without a trailing newline. Missing or empty `color` and
 /// `summary` are omitted.
-pub(crate) fn render_for_agent(
+pub fn render_for_agent(
     from: &str,
     color: Option<&str>,
     summary: Option<&str>,

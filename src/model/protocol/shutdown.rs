@@ -7,21 +7,21 @@ use super::fields::{lenient, lenient_list, text};
 
 /// Lead → member: asks the member to finish and exit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ShutdownRequestBody {
+pub struct ShutdownRequestBody {
     /// `shutdown-<ms>@<name>` (observed).
     #[serde(rename = "requestId", alias = "request_id", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
     /// Time that the lead waits for an answer, in seconds. A phalanx extension that native members
     /// ignore.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) deadline_seconds: Option<u64>,
+    pub deadline_seconds: Option<u64>,
 }
 
 /// The state in which a member leaves its work.
@@ -39,7 +39,7 @@ pub(crate) struct ShutdownRequestBody {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum ShutdownStatus {
+pub enum ShutdownStatus {
     /// The work is done and nothing needs cleanup.
     Clean,
     /// The work is unfinished; `pending_work` lists the rest.
@@ -50,7 +50,7 @@ pub(crate) enum ShutdownStatus {
 
 impl ShutdownStatus {
     /// The name on the wire.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -58,43 +58,43 @@ impl ShutdownStatus {
 /// Member → lead: agrees to exit. `status`, `pending_work` and `artifacts_committed` are phalanx
 /// extensions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ShutdownApproved {
+pub struct ShutdownApproved {
     /// Id of the answered request.
     #[serde(rename = "requestId", alias = "request_id", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
     /// The pane that the member believes it runs in. For display only: it must not be used to close
     /// a pane.
     #[serde(default, rename = "paneId", deserialize_with = "lenient")]
-    pub(crate) pane_id: Option<String>,
+    pub pane_id: Option<String>,
     /// `tmux`, `in-process`, `iterm2`.
     #[serde(default, rename = "backendType", deserialize_with = "lenient")]
-    pub(crate) backend_type: Option<String>,
+    pub backend_type: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) status: Option<ShutdownStatus>,
+    pub status: Option<ShutdownStatus>,
     /// Remaining work in the member's words. Entries that are not strings are skipped.
     #[serde(default, deserialize_with = "lenient_list", skip_serializing_if = "Vec::is_empty")]
-    pub(crate) pending_work: Vec<String>,
+    pub pending_work: Vec<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) artifacts_committed: Option<bool>,
+    pub artifacts_committed: Option<bool>,
 }
 
 /// Member → lead: refuses to exit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ShutdownRejected {
+pub struct ShutdownRejected {
     /// Id of the answered request.
     #[serde(rename = "requestId", alias = "request_id", deserialize_with = "text")]
-    pub(crate) request_id: String,
+    pub request_id: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// Native members always send a reason, but a rejection without one is valid.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
 }
 
 #[cfg(test)]

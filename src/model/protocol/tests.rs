@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::team::Team;
-use crate::model::wire::Object;
+use crate::envelope::Envelope;
+use crate::id::MemberName;
+use crate::team::Team;
+use crate::wire::Object;
 
 /// A golden file: the kind, and the pretty-printed text of a mailbox entry.
 macro_rules! golden {

@@ -8,34 +8,34 @@ use super::fields::{lenient, text};
 /// Notifies the new owner of a task. Claude Code was observed to send it when an owner is set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct TaskAssignment {
+pub struct TaskAssignment {
     /// Decimal number as a string.
     #[serde(deserialize_with = "text")]
-    pub(crate) task_id: String,
+    pub task_id: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) subject: Option<String>,
+    pub subject: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) assigned_by: Option<String>,
+    pub assigned_by: Option<String>,
     /// RFC 3339, UTC, with milliseconds.
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
 }
 
 /// Member → lead: the task is completed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct TaskCompleted {
+pub struct TaskCompleted {
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) from: Option<String>,
+    pub from: Option<String>,
     /// Decimal number as a string.
     #[serde(deserialize_with = "text")]
-    pub(crate) task_id: String,
+    pub task_id: String,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) task_subject: Option<String>,
+    pub task_subject: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) timestamp: Option<String>,
+    pub timestamp: Option<String>,
 }
 
 #[cfg(test)]

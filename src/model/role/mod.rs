@@ -13,7 +13,7 @@ use super::mode::Mode;
 use super::rules::Rule;
 
 /// Roles that need no definition: they are only names.
-pub(crate) const PLAIN: [&str; 8] = [
+pub const PLAIN: [&str; 8] = [
     "engineer",
     "reviewer",
     "tester",
@@ -27,15 +27,15 @@ pub(crate) const PLAIN: [&str; 8] = [
 /// Roles and tools defined by a team, in addition to agent files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Roles {
+pub struct Roles {
     /// By role name.
-    pub(crate) named: BTreeMap<String, Role>,
+    pub named: BTreeMap<String, Role>,
     /// Tools of members that have no list of their own or from their role.
-    pub(crate) tools: Tools,
+    pub tools: Tools,
 }
 
 impl Roles {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Roles::default()
     }
 }
@@ -43,48 +43,48 @@ impl Roles {
 /// Settings of teammates with this role. The request for a teammate supplies missing ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Role {
+pub struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) description: Option<String>,
+    pub description: Option<String>,
     /// Instructions for the member's program, in addition to its task.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) prompt: Option<String>,
+    pub prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) mode: Option<Mode>,
-    /// One of [`COLORS`](crate::model::team::COLORS).
+    pub mode: Option<Mode>,
+    /// One of [`COLORS`](crate::team::COLORS).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) color: Option<String>,
+    pub color: Option<String>,
     /// Members with this role are not standing members: each task gets its own run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) task_only: bool,
+    pub task_only: bool,
     /// The users that may request work of members with this role.
     #[serde(skip_serializing_if = "LinkAccess::is_empty")]
-    pub(crate) access: LinkAccess,
-    pub(crate) tools: Tools,
+    pub access: LinkAccess,
+    pub tools: Tools,
 }
 
 /// Tools that a program may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Tools {
+pub struct Tools {
     /// The only allowed tools; `None` means all.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) allowed: Option<Vec<Rule>>,
+    pub allowed: Option<Vec<Rule>>,
     /// Forbidden tools; they override everything else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) disallowed: Vec<Rule>,
+    pub disallowed: Vec<Rule>,
 }
 
 impl Tools {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Tools::default()
     }
 
     /// Falls back to `parent` for a missing list of allowed tools, and combines both lists of
     /// forbidden tools.
-    pub(crate) fn or(self, parent: &Tools) -> Tools {
+    pub fn or(self, parent: &Tools) -> Tools {
         let mut disallowed = self.disallowed;
         disallowed.extend(
             parent
@@ -98,13 +98,13 @@ impl Tools {
     }
 
     /// Returns the lists for the team file: `allowedTools` and `disallowedTools`.
-    pub(crate) fn words(&self) -> (Option<Vec<String>>, Vec<String>) {
+    pub fn words(&self) -> (Option<Vec<String>>, Vec<String>) {
         let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect();
         (self.allowed.as_deref().map(words), words(&self.disallowed))
     }
 
     /// Removes tools that are forbidden entirely from the allowed ones.
-    pub(crate) fn without_forbidden(mut self) -> Tools {
+    pub fn without_forbidden(mut self) -> Tools {
         let denied = |rule: &Rule| {
             self.disallowed.iter().any(|no| no.is_whole() && no.tool() == rule.tool())
         };

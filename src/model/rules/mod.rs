@@ -16,17 +16,17 @@ use std::collections::BTreeMap;
 
 use super::id::MemberName;
 use super::value::As;
-pub(crate) use outside::path_outside;
-pub(crate) use pattern::Use;
+pub use outside::path_outside;
+pub use pattern::Use;
 use pattern::{Act, Fit};
-pub(crate) use rule::{Rule, RuleList};
-pub(crate) use suggest::suggest;
+pub use rule::{Rule, RuleList};
+pub use suggest::suggest;
 
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames,
 )]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum List {
+pub enum List {
     Deny,
     Ask,
     Allow,
@@ -34,10 +34,10 @@ pub(crate) enum List {
 
 impl List {
     /// All lists in the order in which they are evaluated.
-    pub(crate) const ALL: [List; 3] = [List::Deny, List::Ask, List::Allow];
+    pub const ALL: [List; 3] = [List::Deny, List::Ask, List::Allow];
 
     /// The name on the wire and in the manifest.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
@@ -46,20 +46,20 @@ impl List {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "rule_lists", deny_unknown_fields)]
-pub(crate) struct RuleSet {
+pub struct RuleSet {
     /// Patterns that deny a request.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<RuleList>")]
-    pub(crate) deny: Vec<Rule>,
+    pub deny: Vec<Rule>,
     /// Patterns that ask a person.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<RuleList>")]
-    pub(crate) ask: Vec<Rule>,
+    pub ask: Vec<Rule>,
     /// Patterns that allow a request.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<RuleList>")]
-    pub(crate) allow: Vec<Rule>,
+    pub allow: Vec<Rule>,
 }
 
 impl RuleSet {
-    pub(crate) fn list(&self, which: List) -> &[Rule] {
+    pub fn list(&self, which: List) -> &[Rule] {
         match which {
             List::Deny => &self.deny,
             List::Ask => &self.ask,
@@ -68,7 +68,7 @@ impl RuleSet {
     }
 
     /// Adds rules to a list and returns those that were new.
-    pub(crate) fn add(&mut self, to: List, rules: &[Rule]) -> Vec<Rule> {
+    pub fn add(&mut self, to: List, rules: &[Rule]) -> Vec<Rule> {
         let list = self.list_mut(to);
         let before = list.len();
         for rule in rules {
@@ -83,7 +83,7 @@ impl RuleSet {
     ///
     /// # Errors
     /// The first rule that is not in the list.
-    pub(crate) fn remove(&mut self, from: List, rules: &[Rule]) -> Result<(), Rule> {
+    pub fn remove(&mut self, from: List, rules: &[Rule]) -> Result<(), Rule> {
         let list = self.list_mut(from);
         match rules.iter().find(|rule| !list.contains(rule)) {
             Some(missing) => Err(missing.clone()),
@@ -107,23 +107,23 @@ impl RuleSet {
 /// together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct TeamRules {
-    pub(crate) team: RuleSet,
+pub struct TeamRules {
+    pub team: RuleSet,
     /// By role name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) roles: BTreeMap<String, RuleSet>,
+    pub roles: BTreeMap<String, RuleSet>,
     /// By member name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) members: BTreeMap<String, RuleSet>,
+    pub members: BTreeMap<String, RuleSet>,
 }
 
 impl TeamRules {
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == TeamRules::default()
     }
 
     /// Returns every set with the name of its owner.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (String, &RuleSet)> {
+    pub fn all(&self) -> impl Iterator<Item = (String, &RuleSet)> {
         let roles = self.roles.iter().map(|(name, set)| (format!("role {name}"), set));
         let members = self.members.iter().map(|(name, set)| (format!("member {name}"), set));
         std::iter::once(("the team".to_owned(), &self.team)).chain(roles).chain(members)
@@ -131,17 +131,13 @@ impl TeamRules {
 
     /// Returns true if a program that knows only this permission would decide like phalanx: no set
     /// denies or asks about uses of the same tool.
-    pub(crate) fn allows_plainly(&self, allowed: &Rule) -> bool {
+    pub fn allows_plainly(&self, allowed: &Rule) -> bool {
         let mut wary = self.all().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
         !wary.any(|rule| pattern::same_family(&rule.tool, &allowed.tool))
     }
 
     /// Returns the sets that apply to a member, each with the name of its owner.
-    pub(crate) fn sets_for(
-        &self,
-        member: &MemberName,
-        role: Option<&str>,
-    ) -> Vec<(String, &RuleSet)> {
+    pub fn sets_for(&self, member: &MemberName, role: Option<&str>) -> Vec<(String, &RuleSet)> {
         let mut sets = vec![("the team".to_owned(), &self.team)];
         let roles = self
             .roles
@@ -157,7 +153,7 @@ impl TeamRules {
 /// The result of evaluating the rules.
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum Judgement {
+pub enum Judgement {
     /// Every part of the use is allowed. `updates` lets the member's program apply the rules
     /// itself; it is empty if the program would then allow more than phalanx does.
     Allow {
@@ -172,7 +168,7 @@ pub(crate) enum Judgement {
 }
 
 /// Evaluates one use against `sets`. A denial in any set overrides permissions in all others.
-pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
+pub fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
     let act = Act::of(used);
     let deny = |(whose, set): &(String, &RuleSet)| {
         let rule = set.deny.iter().find(|rule| act.fits(rule) == Fit::Yes)?;
@@ -201,7 +197,7 @@ pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
 }
 
 /// Returns the rule that has a person asked about this use, whatever else allows it.
-pub(crate) fn asking_rule(sets: &[(String, &RuleSet)], used: &Use) -> Option<String> {
+pub fn asking_rule(sets: &[(String, &RuleSet)], used: &Use) -> Option<String> {
     let act = Act::of(used);
     sets.iter().find_map(|(whose, set)| {
         let asking = set.ask.iter().find(|rule| act.fits(rule) != Fit::No)?;

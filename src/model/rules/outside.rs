@@ -11,7 +11,7 @@ const HARMLESS: [&str; 4] = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tt
 
 /// Returns the first path outside of the member's directory that the use names and may write to:
 /// the file of an editing tool, or any path in a shell command.
-pub(crate) fn path_outside(used: &Use) -> Option<String> {
+pub fn path_outside(used: &Use) -> Option<String> {
     let text = |key: &str| used.input.get(key).and_then(Value::as_str);
     if used.tool == "Bash" {
         let command = text("command").unwrap_or_default();

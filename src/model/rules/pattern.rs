@@ -15,13 +15,13 @@ const READERS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "NotebookRead"];
 
 /// A single use of a tool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Use<'a> {
-    pub(crate) tool: &'a str,
-    pub(crate) input: &'a Value,
+pub struct Use<'a> {
+    pub tool: &'a str,
+    pub input: &'a Value,
     /// Home directory that `~` in patterns stands for.
-    pub(crate) home: Option<&'a str>,
+    pub home: Option<&'a str>,
     /// Working directory of the member.
-    pub(crate) cwd: &'a str,
+    pub cwd: &'a str,
 }
 
 /// The result of matching a pattern.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::model::value::{CheckedValue, parse_text, text_types};
+use crate::value::{CheckedValue, parse_text, text_types};
 
 /// Maximum length of a pattern or a path to compare, in bytes.
 pub(super) const LONGEST: usize = 4096;
@@ -13,7 +13,7 @@ pub(super) const LONGEST: usize = 4096;
 /// `WebFetch(domain:example.org)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Rule {
+pub struct Rule {
     pub(super) tool: String,
     pub(super) spec: Option<String>,
 }
@@ -24,7 +24,7 @@ impl Rule {
     /// # Errors
     /// Fails if the pattern names no tool, has no closing `)`, reads as several patterns, or its
     /// content is not supported for the tool. The message is a predicate that follows the pattern.
-    pub(crate) fn parse(text: &str) -> Result<Rule, String> {
+    pub fn parse(text: &str) -> Result<Rule, String> {
         if split_list(text).len() > 1 {
             return Err("is several patterns".to_owned());
         }
@@ -49,19 +49,19 @@ impl Rule {
     }
 
     /// Returns the rule's form in a permission update, as observed in Claude Code.
-    pub(crate) fn entry(&self) -> Value {
+    pub fn entry(&self) -> Value {
         match &self.spec {
             Some(spec) => json!({"toolName": self.tool, "ruleContent": spec}),
             None => json!({"toolName": self.tool}),
         }
     }
 
-    pub(crate) fn tool(&self) -> &str {
+    pub fn tool(&self) -> &str {
         &self.tool
     }
 
     /// Returns true if the rule covers all uses of the tool.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         self.spec.is_none()
     }
 
@@ -69,7 +69,7 @@ impl Rule {
     ///
     /// # Errors
     /// Fails at the first invalid pattern. The message includes the pattern.
-    pub(crate) fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
+    pub fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
         split_list(text)
             .into_iter()
             .map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim())))
@@ -93,7 +93,7 @@ fn split_list(text: &str) -> Vec<&str> {
 
 text_types! {
     /// Comma-separated permission patterns.
-    Patterns(Vec<Rule>) = |text| {
+    pub(crate) Patterns(Vec<Rule>) = |text| {
         let text = parse_text(text)?;
         Rule::parse_list(&text).map_err(|problem| format!("the pattern {}", problem.escape_debug()))
     };
@@ -103,7 +103,7 @@ text_types! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline)]
-pub(crate) struct RuleList(Vec<Patterns>);
+pub struct RuleList(Vec<Patterns>);
 
 impl CheckedValue for RuleList {
     type Value = Vec<Rule>;

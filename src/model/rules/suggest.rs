@@ -7,7 +7,7 @@ use super::{Judgement, Rule, RuleSet, Use, judge};
 
 /// Returns rules that together allow `used` on their own; `None` if they would allow more than this
 /// use.
-pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
+pub fn suggest(used: &Use) -> Option<Vec<Rule>> {
     let act = Act::of(used);
     let rules = match act.what() {
         What::Shell(line) => commands(line)?,

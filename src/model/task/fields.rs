@@ -8,58 +8,58 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
 use super::Task;
-use crate::model::environ::parse_variable;
-use crate::model::wire::Object;
+use crate::environ::parse_variable;
+use crate::wire::Object;
 
 /// The planned fields of a new task, or the changes of an edit. A field that was not given is left
 /// as it is. An empty text removes one; lists and `env` replace what was there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize, JsonSchema)]
-pub(crate) struct TaskFields {
+pub struct TaskFields {
     /// Text to show while the task runs.
     #[arg(long, value_name = "TEXT")]
-    pub(crate) active_form: Option<String>,
+    pub active_form: Option<String>,
     /// Priority; higher numbers are claimed first [default: 0].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) priority: Option<i64>,
+    pub priority: Option<i64>,
     /// Role that a member must have to claim it.
     #[arg(long, value_name = "ROLE")]
-    pub(crate) role: Option<String>,
+    pub role: Option<String>,
     /// Patterns of the files that it changes.
     #[arg(long = "file", value_name = "PATTERN", num_args = 1..)]
-    pub(crate) files: Option<Vec<String>>,
+    pub files: Option<Vec<String>>,
     /// Kind of task.
     #[arg(long = "type", value_name = "TYPE")]
-    pub(crate) kind: Option<String>,
+    pub kind: Option<String>,
     /// Label; repeatable.
     #[arg(long = "label", value_name = "LABEL", num_args = 1..)]
-    pub(crate) labels: Option<Vec<String>>,
+    pub labels: Option<Vec<String>>,
     /// Metadata, as a JSON object; in an update, null removes a key.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     #[serde(default, deserialize_with = "metadata_from_json")]
     #[schemars(schema_with = "object_schema")]
-    pub(crate) metadata: Option<Object>,
+    pub metadata: Option<Object>,
     /// Working directory of its command [default: that of the worker].
     #[arg(long, value_name = "DIR")]
-    pub(crate) cwd: Option<String>,
+    pub cwd: Option<String>,
     /// Environment variable of its command; repeatable.
     #[arg(long, value_parser = parse_variable, value_name = "NAME=VALUE")]
     #[serde(default, deserialize_with = "variables_from_json")]
     #[schemars(schema_with = "object_schema")]
-    pub(crate) env: Option<Vec<(String, String)>>,
+    pub env: Option<Vec<(String, String)>>,
     /// Command for a worker to run.
     #[arg(last = true, value_name = "CMD")]
     #[serde(default)]
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// The final report of the team includes its output. Only manifests and exported tasks say so.
     #[arg(skip)]
     #[serde(skip)]
-    pub(crate) show_output: Option<bool>,
+    pub show_output: Option<bool>,
 }
 
 impl TaskFields {
     /// Returns the fields of a task of another board, as far as they differ from those of a new
     /// one.
-    pub(crate) fn copied(task: &Task) -> TaskFields {
+    pub fn copied(task: &Task) -> TaskFields {
         let extra = task.extra.clone();
         let list = |items: Vec<String>| Some(items).filter(|items| !items.is_empty());
         TaskFields {
@@ -78,7 +78,7 @@ impl TaskFields {
     }
 
     /// Returns the fields that would change the task.
-    pub(crate) fn differing(self, task: &Task) -> TaskFields {
+    pub fn differing(self, task: &Task) -> TaskFields {
         let extra = &task.extra;
         let env = |given: &Vec<(String, String)>| *given != pairs(&extra.env);
         let mut metadata = self.metadata.unwrap_or_default();
@@ -99,7 +99,7 @@ impl TaskFields {
     }
 
     /// Returns the wire names of the given fields.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             ("activeForm", self.active_form.is_some()),
             ("priority", self.priority.is_some()),
@@ -117,7 +117,7 @@ impl TaskFields {
     }
 
     /// Sets the given fields of the task.
-    pub(crate) fn apply(&self, task: &mut Task) {
+    pub fn apply(&self, task: &mut Task) {
         let extra = &mut task.extra;
         set_text(&mut task.active_form, self.active_form.as_ref());
         set_text(&mut extra.role, self.role.as_ref());

@@ -9,8 +9,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::{Extra, Task, state_of};
-use crate::model::id::TaskId;
-use crate::model::wire::Object;
+use crate::id::TaskId;
+use crate::wire::Object;
 
 #[derive(Deserialize)]
 struct Plain {
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Metadata {
 
 impl Task {
     /// Parses a plain task file; `None` if the file is truncated or unusual in any way.
-    pub(crate) fn quick(id: TaskId, bytes: &[u8]) -> Option<Task> {
+    pub fn quick(id: TaskId, bytes: &[u8]) -> Option<Task> {
         // serde also accepts an array for a struct, field by field.
         if bytes.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
             return None;

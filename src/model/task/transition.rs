@@ -2,12 +2,12 @@
 //! docs/lifecycle.md shows the table.
 
 use super::{Task, TaskState};
-use crate::model::id::MemberName;
+use crate::id::MemberName;
 
 /// An action that changes the state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum TaskAction {
+pub enum TaskAction {
     /// Starts a task for its new owner.
     Claim,
     /// Ends it with success. A pending task is claimed first.
@@ -32,7 +32,7 @@ pub(crate) enum TaskAction {
 
 /// The members that may perform a [`TaskAction`]. The lead may perform all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Permit {
+pub enum Permit {
     /// The owner, or anyone if the task is pending and has none.
     Claimant,
     Owner,
@@ -43,7 +43,7 @@ pub(crate) enum Permit {
 
 /// The reason for refusing a [`TaskAction`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TransitionRefusal {
+pub enum TransitionRefusal {
     /// `who` may not perform the action on this task.
     NotPermitted(Permit),
     /// The task's state does not allow the action.
@@ -52,12 +52,12 @@ pub(crate) enum TransitionRefusal {
 
 impl TaskAction {
     /// The name in tables.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// The states from which the action may be performed. A blocked task is pending.
-    pub(crate) fn from(self) -> &'static [TaskState] {
+    pub fn from(self) -> &'static [TaskState] {
         use TaskState::{Cancelled, Completed, Failed, InProgress, InReview, Pending, Stale};
         match self {
             TaskAction::Claim => &[Pending],
@@ -74,7 +74,7 @@ impl TaskAction {
     }
 
     /// The state to which the action leads.
-    pub(crate) fn to(self) -> TaskState {
+    pub fn to(self) -> TaskState {
         match self {
             TaskAction::Claim | TaskAction::Reject | TaskAction::Recover => TaskState::InProgress,
             TaskAction::Complete | TaskAction::Approve => TaskState::Completed,
@@ -86,7 +86,7 @@ impl TaskAction {
         }
     }
 
-    pub(crate) fn permit(self) -> Permit {
+    pub fn permit(self) -> Permit {
         match self {
             TaskAction::Claim | TaskAction::Complete => Permit::Claimant,
             TaskAction::Review
@@ -118,12 +118,12 @@ impl Permit {
 }
 
 /// Returns the state of `task` after `who` has performed `action`. Blockers and conflicts over
-/// files are rules of the board: see [`Board::may_claim`](crate::model::board::Board::may_claim).
+/// files are rules of the board: see [`Board::may_claim`](crate::board::Board::may_claim).
 ///
 /// # Errors
 /// [`TransitionRefusal::NotPermitted`], which takes precedence, or
 /// [`TransitionRefusal::WrongState`].
-pub(crate) fn transition(
+pub fn transition(
     task: &Task,
     action: TaskAction,
     who: &MemberName,
@@ -143,7 +143,7 @@ mod tests {
     use strum::VariantArray;
 
     use super::*;
-    use crate::model::id::TaskId;
+    use crate::id::TaskId;
 
     const ALL: &[TaskAction] = TaskAction::VARIANTS;
 

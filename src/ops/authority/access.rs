@@ -1,19 +1,19 @@
 //! The access policy: checks the origin of a request before it creates work.
 
-use crate::model::access::{AccessDenied, LinkAccess};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::launch::LaunchSpec;
-use crate::model::scope::Scope;
-use crate::model::settings::Settings;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::{Context, OpsError};
+use model::access::{AccessDenied, LinkAccess};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::launch::LaunchSpec;
+use model::scope::Scope;
+use model::settings::Settings;
+use store::TeamStore;
 
 /// Checks that the team takes requests of this origin. `undone` says what is refused.
 ///
 /// # Errors
 /// [`OpsError::AccessDenied`], which is journaled.
-pub(in crate::ops) fn must_admit(
+pub(crate) fn must_admit(
     ctx: &Context,
     team: &TeamStore,
     scope: &Scope,
@@ -32,7 +32,7 @@ pub(in crate::ops) fn must_admit(
 ///
 /// # Errors
 /// As [`must_admit`].
-pub(in crate::ops) fn must_admit_to(
+pub(crate) fn must_admit_to(
     ctx: &Context,
     team: &TeamStore,
     scope: &Scope,
@@ -52,7 +52,7 @@ pub(in crate::ops) fn must_admit_to(
 }
 
 /// As [`must_admit_to`], for a member of the team. Returns false if it is refused.
-pub(in crate::ops) fn admits_to(
+pub(crate) fn admits_to(
     ctx: &Context,
     team: &TeamStore,
     scope: &Scope,

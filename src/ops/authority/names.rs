@@ -1,18 +1,18 @@
 //! Exact names: in every verb, a name that differs from a member's only in case names no member.
 //! The error about an unknown request suggests the nearest id.
 
-use crate::model::id::{MemberName, RequestId};
-use crate::model::name::nearest;
-use crate::model::record::MemberRecord;
-use crate::ops::OpsError;
-use crate::store::{StoreError, TeamStore};
+use crate::OpsError;
+use model::id::{MemberName, RequestId};
+use model::name::nearest;
+use model::record::MemberRecord;
+use store::{StoreError, TeamStore};
 
 /// Rejects a name that differs from that of a present or former member only in case. Unknown names
 /// pass, since each verb decides which of them it accepts.
 ///
 /// # Errors
 /// [`StoreError::NoSuchMember`] for such a name; its hint names the member.
-pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+pub fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let mut known: Vec<MemberName> =
         team.team()?.members.into_iter().map(|member| member.name).collect();
     if known.contains(name) || team.member_record(name)?.is_some_and(|record| record.name == *name)
@@ -34,7 +34,7 @@ pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), O
 ///
 /// # Errors
 /// The failure in `found`, or one to read the requests.
-pub(in crate::ops) fn suggest_nearest_request<T>(
+pub(crate) fn suggest_nearest_request<T>(
     team: &TeamStore,
     id: &RequestId,
     found: Result<T, StoreError>,
@@ -60,7 +60,7 @@ pub(in crate::ops) fn suggest_nearest_request<T>(
 /// # Errors
 /// [`OpsError::NotOurMember`] for a member that another program started,
 /// [`StoreError::NoSuchMember`] for an unknown name.
-pub(in crate::ops) fn started_record(
+pub(crate) fn started_record(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<MemberRecord, OpsError> {
@@ -85,7 +85,7 @@ const SHOWN: usize = 5;
 ///
 /// # Errors
 /// [`OpsError::Usage`] with the candidates if it begins several.
-pub(in crate::ops) fn by_beginning<'k>(
+pub(crate) fn by_beginning<'k>(
     what: &str,
     given: &str,
     known: &[&'k str],
@@ -105,7 +105,7 @@ pub(in crate::ops) fn by_beginning<'k>(
 }
 
 /// Returns the error about an id that begins several.
-pub(in crate::ops) fn ambiguous(problem: String, candidates: &[&str]) -> OpsError {
+pub(crate) fn ambiguous(problem: String, candidates: &[&str]) -> OpsError {
     let shown = candidates.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let more = if candidates.len() > SHOWN { ", …" } else { "" };
     OpsError::Usage { problem, hint: Some(format!("write one of: {shown}{more}")) }

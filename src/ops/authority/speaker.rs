@@ -6,15 +6,15 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::model::id::{MemberName, TeamName};
-use crate::model::record::MemberRecord;
-use crate::model::settings::Creator;
-use crate::ops::authority::names;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
+use crate::authority::names;
+use crate::{Context, OpsError};
+use model::id::{MemberName, TeamName};
+use model::record::MemberRecord;
+use model::settings::Creator;
+use store::{StoreError, TeamStore};
 
 /// The rights of the caller in one team.
-pub(in crate::ops) enum CallerRights {
+pub(crate) enum CallerRights {
     /// It has no token: a person, who acts as the lead or as any member.
     Person,
     /// It acts as this member, or as the lead.
@@ -38,7 +38,7 @@ struct Identity {
 /// [`OpsError::NotTheSpeaker`] for the token of another member, or of a run that has ended;
 /// [`OpsError::NotItsTeam`] for that of a member of another team; [`StoreError::NoSuchMember`] for
 /// a speaker that is not on the team.
-pub(in crate::ops) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let speaker = &ctx.speaker;
     match rights(ctx, team)? {
         CallerRights::Person => must_be_here(team, speaker),
@@ -56,7 +56,7 @@ pub(in crate::ops) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsEr
 }
 
 /// Returns the rights that the caller's token gives in a team.
-pub(in crate::ops) fn rights(ctx: &Context, team: &TeamStore) -> Result<CallerRights, OpsError> {
+pub(crate) fn rights(ctx: &Context, team: &TeamStore) -> Result<CallerRights, OpsError> {
     let Some(token) = token(ctx) else { return Ok(CallerRights::Person) };
     // Its own team, under whichever path of the config root.
     if own_name(ctx).as_ref() == Some(team.name())
@@ -75,18 +75,18 @@ pub(in crate::ops) fn rights(ctx: &Context, team: &TeamStore) -> Result<CallerRi
 }
 
 /// Returns true if the caller is a member or an agent lead, living or not, and no person.
-pub(crate) fn has_token(ctx: &Context) -> bool {
+pub fn has_token(ctx: &Context) -> bool {
     token(ctx).is_some()
 }
 
 /// Returns the team that the caller's environment names, if it can be opened.
-pub(in crate::ops) fn own_team(ctx: &Context) -> Option<TeamStore> {
+pub(crate) fn own_team(ctx: &Context) -> Option<TeamStore> {
     let root = ctx.caller.var("PHALANX_CONFIG_DIR").map_or(ctx.store.root(), Path::new);
     ctx.store.under(root).team(&own_name(ctx)?).ok()
 }
 
 /// Returns what a team that the caller creates records about it; `None` for a person.
-pub(in crate::ops) fn creator(ctx: &Context) -> Result<Option<Creator>, OpsError> {
+pub fn creator(ctx: &Context) -> Result<Option<Creator>, OpsError> {
     identify(ctx).map(|identity| identity.to_creator()).transpose()
 }
 

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 use strum::VariantArray;
 
 use super::*;
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::ProcessId;
-use crate::model::record::{ExitRecord, MemberRecord};
-use crate::model::sample;
-use crate::model::settings::Settings;
-use crate::model::time::Timestamp;
-use crate::ops::Caller;
-use crate::ops::team;
-use crate::store::{LeadRecord, Store};
-use crate::sys::fs;
-use crate::sys::proc::Process;
+use crate::Caller;
+use crate::team;
+use model::lifecycle::MemberState;
+use model::placement::ProcessId;
+use model::record::{ExitRecord, MemberRecord};
+use model::sample;
+use model::settings::Settings;
+use model::time::Timestamp;
+use store::{LeadRecord, Store};
+use sys::fs;
+use sys::proc::Process;
 
 const PAGE: &str = include_str!("../../../docs/security.md");
 
@@ -108,7 +108,7 @@ impl Stage {
 
     /// The number of warnings in the journals of these teams.
     fn warnings(&self, teams: &[&str]) -> Vec<usize> {
-        let is_warning = |event: &crate::model::event::Event| event.event == EventKind::Warning;
+        let is_warning = |event: &model::event::Event| event.event == EventKind::Warning;
         let count = |team: &&str| {
             self.team(team).events().expect("a journal").into_iter().filter(is_warning).count()
         };
@@ -154,7 +154,7 @@ fn known(entered: &Result<(), OpsError>) -> Known {
 /// Teams: `alpha` with ann, the ended dan, eve whose program has exited; `beta` of a person; `led`
 /// with an agent lead; `dead` whose agent lead has died; `of-ann`, `of-dan` and `of-led`, which
 /// these have created.
-fn stage() -> (Stage, crate::store::Lease) {
+fn stage() -> (Stage, store::Lease) {
     let stage = Stage { dir: tempfile::tempdir().expect("a temporary directory") };
     for team in ["alpha", "beta", "led", "dead"] {
         stage.create(team, None);
@@ -293,8 +293,8 @@ fn sec_12_creator_is_a_member_of_one_team() {
     stage.begin("ann", "alpha", |ann| ann.incarnation = sample::run(2));
     assert!(enter(&lead("ann@alpha"), &of_ann, Action::Down, &[]).is_ok());
     stage.team("alpha").delete().expect("deleted");
-    let at = crate::store::now();
-    while crate::store::now() == at {
+    let at = store::now();
+    while store::now() == at {
         std::thread::yield_now();
     }
     stage.create("alpha", None);

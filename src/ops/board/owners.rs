@@ -2,23 +2,23 @@
 //! blocks it any longer (TK-04), and of each change by another member (TK-12). A member is not
 //! notified of its own actions.
 
-use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::protocol::{Message, TaskAssignment};
-use crate::model::task::{Task, TaskState};
-use crate::model::text;
-use crate::ops::mail::post::Post;
-use crate::ops::mail::send::{can_be_told, reads_mail};
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::failpoint;
+use crate::mail::post::Post;
+use crate::mail::send::{can_be_told, reads_mail};
+use crate::{OpsError, now};
+use model::board::Board;
+use model::id::{MemberName, TaskId};
+use model::protocol::{Message, TaskAssignment};
+use model::task::{Task, TaskState};
+use model::text;
+use store::TeamStore;
+use sys::failpoint;
 
 /// Characters of a task's subject that a message quotes.
-pub(in crate::ops) const SUBJECT: usize = 120;
+pub const SUBJECT: usize = 120;
 
 /// Returns true if a new owner must be notified: if it did not assign the task itself, is on the
 /// team and reads mail. A member that is still to start is notified at its start.
-pub(in crate::ops) fn must_be_notified(
+pub(crate) fn must_be_notified(
     team: &TeamStore,
     by: &MemberName,
     owner: &MemberName,
@@ -28,11 +28,7 @@ pub(in crate::ops) fn must_be_notified(
 
 /// Notifies the new owner of a task. The message has the id of the task's event, so that recovery
 /// after a crash can tell if it was sent.
-pub(in crate::ops) fn notify_owner(
-    team: &TeamStore,
-    task: &Task,
-    by: &MemberName,
-) -> Result<(), OpsError> {
+pub fn notify_owner(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
     let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
     let owner = MemberName::existing(owner)?;
     Post::new(by, &owner, assignment(task, by)).for_event(event).send(team)?;
@@ -41,10 +37,7 @@ pub(in crate::ops) fn notify_owner(
 }
 
 /// Sends the notifications that crashed processes did not send. Returns the tasks.
-pub(in crate::ops) fn notify_owners(
-    team: &TeamStore,
-    board: &Board,
-) -> Result<Vec<TaskId>, OpsError> {
+pub(crate) fn notify_owners(team: &TeamStore, board: &Board) -> Result<Vec<TaskId>, OpsError> {
     let roster = team.team()?;
     let mut notified = Vec::new();
     for task in board.tasks.values().filter(|task| task.extra.untold) {
@@ -65,7 +58,7 @@ pub(in crate::ops) fn notify_owners(
 
 /// Notifies members that start of the tasks that they own. Their mailboxes exist. An earlier run
 /// may have been notified, but this one was not.
-pub(in crate::ops) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), OpsError> {
+pub fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), OpsError> {
     let (board, lead) = (team.board()?, MemberName::lead());
     let owned = board.tasks.values().filter(|task| task.owner.is_some() && !task.state.is_over());
     for task in owned {
@@ -85,7 +78,7 @@ pub(in crate::ops) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Resul
 /// Notifies the owner of a task of a change by another member, in one sentence with the reason. A
 /// running turn is interrupted for a task that the owner no longer has to do. `after` is none for a
 /// deleted task.
-pub(in crate::ops) fn notify_owner_of_change(
+pub(crate) fn notify_owner_of_change(
     team: &TeamStore,
     before: &Task,
     after: Option<&Task>,
@@ -147,7 +140,7 @@ fn change_words(before: &Task, after: Option<&Task>) -> Option<&'static str> {
 
 /// Notifies the owners of these tasks that nothing blocks them any longer. With the `event` that
 /// freed them, an owner that was notified of it before is not notified again.
-pub(in crate::ops) fn freed(
+pub fn freed(
     team: &TeamStore,
     by: &MemberName,
     tasks: &[TaskId],

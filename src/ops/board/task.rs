@@ -11,18 +11,21 @@ mod remind;
 mod steps;
 mod stop;
 
-pub(in crate::ops) use announce::{ended_by, journal_ends, say_unsaid};
-pub(crate) use edit::{create, delegate, delete, lay_out, retry, update};
-pub(in crate::ops) use edit::{created, notify_new_owners, prepare_assignment};
-pub(crate) use external::{journal_change, notify_unblocked};
-pub(in crate::ops) use guards::{may_create, must_have_verb};
-pub(crate) use guards::{may_delegate, note_look};
-pub(crate) use notes::{attach, comment, report_progress, resume};
-pub(crate) use page::{TaskHistory, history};
-pub(in crate::ops) use read::must_be_member;
-pub(crate) use read::{ScopeCount, board, board_of, claimed, find, find_all, get, role_of, scopes};
-pub(crate) use remind::{ReminderRequest, remind, unremind};
-pub(crate) use steps::{
-    Completed, act, claim, claim_next, end, release, release_absent, release_hanging,
-};
-pub(crate) use stop::confirm_stopped;
+pub use announce::ended_by;
+pub(crate) use announce::journal_ends;
+pub(crate) use announce::say_unsaid;
+pub use edit::created;
+pub(crate) use edit::notify_new_owners;
+pub(crate) use edit::prepare_assignment;
+pub use edit::{create, delegate, delete, lay_out, retry, update};
+pub use external::{journal_change, notify_unblocked};
+pub(crate) use guards::may_create;
+pub(crate) use guards::must_have_verb;
+pub use guards::{may_delegate, note_look};
+pub use notes::{attach, comment, report_progress, resume};
+pub use page::{TaskHistory, history};
+pub(crate) use read::must_be_member;
+pub use read::{ScopeCount, board, board_of, claimed, find, find_all, get, role_of, scopes};
+pub use remind::{ReminderRequest, remind, unremind};
+pub use steps::{Completed, act, claim, claim_next, end, release, release_absent, release_hanging};
+pub use stop::confirm_stopped;

@@ -1,16 +1,16 @@
 //! `task export`: the tasks of the board for a file.
 
-use crate::model::board::Board;
-use crate::model::task::Task;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
+use crate::OpsError;
+use model::board::Board;
+use model::task::Task;
+use store::TeamStore;
 
 /// Returns the open tasks of the board, or with `all` every task, in the order of their ids. An
 /// edge to a task that is not among them is left out.
 ///
 /// # Errors
 /// [`OpsError::Failed`] if a task cannot be read, since a file without it would look complete.
-pub(crate) fn export(team: &TeamStore, all: bool) -> Result<Vec<Task>, OpsError> {
+pub fn export(team: &TeamStore, all: bool) -> Result<Vec<Task>, OpsError> {
     let board = team.board()?;
     if let Some(id) = board.unreadable.first() {
         let problem = format!("task {id} cannot be read, so the export would be incomplete");
@@ -34,8 +34,8 @@ fn select(board: &Board, all: bool) -> Vec<Task> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TaskId;
-    use crate::model::task::TaskState;
+    use model::id::TaskId;
+    use model::task::TaskState;
 
     #[test]
     fn edges_to_tasks_that_are_left_out_are_removed() {

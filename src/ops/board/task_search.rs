@@ -4,42 +4,42 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::board::Board;
-use crate::model::id::TaskId;
-use crate::model::search::{Query, SearchHit, SearchTask, rank};
-use crate::model::task::{Task, TaskState};
-use crate::ops::OpsError;
-use crate::store::TeamStore;
-use crate::sys::parallel;
+use crate::OpsError;
+use model::board::Board;
+use model::id::TaskId;
+use model::search::{Query, SearchHit, SearchTask, rank};
+use model::task::{Task, TaskState};
+use store::TeamStore;
+use sys::parallel;
 
 /// Number of tasks for which a second thread is worth its start.
 const WORTH_A_THREAD: usize = 2048;
 
 /// A task that was found.
 #[derive(Debug, Serialize)]
-pub(crate) struct FoundTask {
-    pub(crate) id: TaskId,
-    pub(crate) subject: String,
-    pub(crate) state: TaskState,
-    pub(crate) owner: Option<String>,
+pub struct FoundTask {
+    pub id: TaskId,
+    pub subject: String,
+    pub state: TaskState,
+    pub owner: Option<String>,
     /// Higher is better. Scores of different queries are not comparable.
-    pub(crate) score: u32,
+    pub score: u32,
     /// Text of the description or a comment around the first word found there; missing if the
     /// subject contains all words.
-    pub(crate) snippet: Option<String>,
+    pub snippet: Option<String>,
 }
 
 /// The best hits of a search.
 #[derive(Debug, Serialize)]
-pub(crate) struct FoundTasks {
-    pub(crate) tasks: Vec<FoundTask>,
+pub struct FoundTasks {
+    pub tasks: Vec<FoundTask>,
     /// Number of further hits.
-    pub(crate) more: usize,
+    pub more: usize,
 }
 
 /// Returns the `limit` best tasks with snippets of at most `snippet` characters. Tasks that another
 /// program reserves for itself are not searched.
-pub(crate) fn search(
+pub fn search(
     team: &TeamStore,
     query: &Query,
     limit: usize,

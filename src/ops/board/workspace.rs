@@ -5,27 +5,27 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::id::MemberName;
-use crate::model::scope::ChatName;
-use crate::model::task::Task;
-use crate::model::workspace::{WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules};
-use crate::ops::authority::{self, Action};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{TeamStore, WorkspaceListing};
+use crate::authority::{self, Action};
+use crate::{Context, OpsError, now};
+use model::id::MemberName;
+use model::scope::ChatName;
+use model::task::Task;
+use model::workspace::{WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules};
+use store::{TeamStore, WorkspaceListing};
 
 /// The output of `workspace list`.
 #[derive(Debug, Serialize)]
-pub(crate) struct WorkspaceView {
-    pub(crate) dir: PathBuf,
+pub struct WorkspaceView {
+    pub dir: PathBuf,
     /// The conversation; `None` in a shared workspace.
-    pub(crate) chat: Option<String>,
-    pub(crate) files: Vec<WorkspaceFile>,
+    pub chat: Option<String>,
+    pub files: Vec<WorkspaceFile>,
     /// Entries that cannot be used, and limits that files exceed which programs wrote directly.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// Lists the files of a conversation.
-pub(crate) fn list(team: &TeamStore, chat: &ChatName) -> Result<WorkspaceView, OpsError> {
+pub fn list(team: &TeamStore, chat: &ChatName) -> Result<WorkspaceView, OpsError> {
     let rules = workspace_rules(team)?;
     let WorkspaceListing { files, used, unusable, complete } =
         team.workspace_files(&rules, chat)?;
@@ -42,16 +42,12 @@ pub(crate) fn list(team: &TeamStore, chat: &ChatName) -> Result<WorkspaceView, O
 }
 
 /// Returns the bytes of a file.
-pub(crate) fn read(
-    team: &TeamStore,
-    chat: &ChatName,
-    name: &WorkspacePath,
-) -> Result<Vec<u8>, OpsError> {
+pub fn read(team: &TeamStore, chat: &ChatName, name: &WorkspacePath) -> Result<Vec<u8>, OpsError> {
     Ok(team.read_workspace_file(&workspace_rules(team)?, chat, name)?)
 }
 
 /// Writes a file for the speaker, linked to the task that it has in progress.
-pub(crate) fn write(
+pub fn write(
     ctx: &Context,
     team: &TeamStore,
     chat: &ChatName,
@@ -63,7 +59,7 @@ pub(crate) fn write(
 }
 
 /// Deletes a file: one that the speaker wrote last, or for the lead any.
-pub(crate) fn delete(
+pub fn delete(
     ctx: &Context,
     team: &TeamStore,
     chat: &ChatName,
@@ -79,13 +75,13 @@ pub(crate) fn delete(
 }
 
 /// Returns the directory of a conversation, which is created if it is missing.
-pub(crate) fn dir(team: &TeamStore, chat: &ChatName) -> Result<PathBuf, OpsError> {
+pub fn dir(team: &TeamStore, chat: &ChatName) -> Result<PathBuf, OpsError> {
     Ok(team.make_workspace(&workspace_rules(team)?, chat)?)
 }
 
 /// Adds to `env` the variables for work on a task that has a conversation of its own, whose
 /// directory is created if it is missing.
-pub(crate) fn enter_chat(
+pub fn enter_chat(
     team: &TeamStore,
     task: &Task,
     env: &mut Vec<(OsString, OsString)>,
@@ -102,11 +98,11 @@ pub(crate) fn enter_chat(
 }
 
 /// Returns the largest file that may be written, in bytes.
-pub(crate) fn max_file(team: &TeamStore) -> Result<u64, OpsError> {
+pub fn max_file(team: &TeamStore) -> Result<u64, OpsError> {
     Ok(workspace_rules(team)?.max_file())
 }
 
 /// Returns the limits on the files of a team.
-pub(in crate::ops) fn workspace_rules(team: &TeamStore) -> Result<WorkspaceRules, OpsError> {
+pub(crate) fn workspace_rules(team: &TeamStore) -> Result<WorkspaceRules, OpsError> {
     Ok(team.settings()?.map(|settings| settings.workspace).unwrap_or_default())
 }

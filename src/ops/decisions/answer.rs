@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use crate::model::id::RequestId;
-use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
-use crate::model::request::{ShutdownRequest, WorkLeft};
-use crate::ops::authority::names;
-use crate::ops::mail::post::Post;
-use crate::ops::{Context, OpsError, now};
-use crate::store::TeamStore;
+use crate::authority::names;
+use crate::mail::post::Post;
+use crate::{Context, OpsError, now};
+use model::id::RequestId;
+use model::protocol::{Message, ShutdownApproved, ShutdownRejected};
+use model::request::{ShutdownRequest, WorkLeft};
+use store::TeamStore;
 
 /// A member's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ShutdownAnswer {
+pub enum ShutdownAnswer {
     /// The member agrees to shut down; the state in which it leaves its work.
     Approve(WorkLeft),
     Reject {
@@ -22,11 +22,11 @@ pub(crate) enum ShutdownAnswer {
 
 /// The output of `answer`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct SentAnswer {
-    pub(crate) success: bool,
-    pub(crate) message: String,
-    pub(crate) request_id: RequestId,
-    pub(crate) msg_id: String,
+pub struct SentAnswer {
+    pub success: bool,
+    pub message: String,
+    pub request_id: RequestId,
+    pub msg_id: String,
 }
 
 /// Requests that a member can answer.
@@ -40,7 +40,7 @@ enum Asked {
 /// [`OpsError::NoSuchRequest`] for an unknown id; a refusal for a speaker other than
 /// the member or incarnation that was asked (SD-10, SD-11); a refusal for a request
 /// that is answered or closed. Nothing is sent then.
-pub(crate) fn answer(
+pub fn answer(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,

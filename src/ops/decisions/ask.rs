@@ -1,41 +1,41 @@
 //! `plan submit` and `ask permission`: requests of a member whose program has no way of its own to
 //! ask the lead.
 
-use crate::model::text;
+use model::text;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::id::{MemberName, RequestId};
-use crate::model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
-use crate::model::question::DecisionOutcome;
-use crate::ops::decisions::decide;
-use crate::ops::mail::post::Post;
-use crate::ops::mail::send;
-use crate::ops::{Context, Kind, OpsError, now};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::rand;
+use crate::decisions::decide;
+use crate::mail::post::Post;
+use crate::mail::send;
+use crate::{Context, Kind, OpsError, now};
+use model::id::{MemberName, RequestId};
+use model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
+use model::question::DecisionOutcome;
+use store::{StoreError, TeamStore};
+use sys::rand;
 
 /// The poll interval: a request can time out without a change on disk.
 const SWEEP: Duration = Duration::from_millis(500);
 
 /// A tool use that a member asks permission for.
 #[derive(Debug, Clone)]
-pub(crate) struct ToolUse {
-    pub(crate) tool: String,
-    pub(crate) input: Value,
-    pub(crate) description: Option<String>,
+pub struct ToolUse {
+    pub tool: String,
+    pub input: Value,
+    pub description: Option<String>,
 }
 
 /// A request that was sent to the lead, or its answer.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct FiledRequest {
-    pub(crate) request_id: RequestId,
+pub struct FiledRequest {
+    pub request_id: RequestId,
     /// `pending`, or `allowed` if the caller waited for the answer.
-    pub(crate) state: &'static str,
+    pub state: &'static str,
     /// The input that is allowed, if the answer changed it.
-    pub(crate) input: Option<Value>,
+    pub input: Option<Value>,
 }
 
 /// Sends the speaker's plan to the lead. The answer arrives as a message.
@@ -43,7 +43,7 @@ pub(crate) struct FiledRequest {
 /// # Errors
 /// [`OpsError::Usage`] for the lead, which approves plans; [`OpsError::ReadsNoMail`] for a member
 /// that would not see the answer.
-pub(crate) fn submit_plan(
+pub fn submit_plan(
     ctx: &Context,
     team: &TeamStore,
     file: Option<String>,
@@ -72,7 +72,7 @@ pub(crate) fn submit_plan(
 /// [`OpsError::Usage`] for the lead; a refusal for a member that would block in a
 /// team that phalanx did not create; a refusal if the lead denies it;
 /// A refusal if it expires, or the caller's run ends, without an answer.
-pub(crate) fn ask_permission(
+pub fn ask_permission(
     ctx: &Context,
     team: &TeamStore,
     wanted: ToolUse,

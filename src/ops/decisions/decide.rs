@@ -4,35 +4,35 @@
 
 mod always;
 mod asker;
-pub(in crate::ops) mod close;
+pub mod close;
 mod limit;
 mod preview;
 
 use serde_json::{Map, Value};
 
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, RequestId};
-use crate::model::lifecycle::Cause;
-use crate::model::mode::Mode;
-use crate::model::protocol::{AnsweredBy, Message, SenderRole, may_send};
-use crate::model::question::{Ask, Decision, DecisionOutcome, Question, QuestionKind};
-use crate::model::rules::{self, Judgement, List, Rule, TeamRules, Use};
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::model::user_question;
-use crate::ops::authority::names;
-use crate::ops::ending::prune;
-use crate::ops::mail::inbox;
-use crate::ops::members::{lead, presence};
-use crate::ops::team::{claude_settings, foreign_members};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::rand;
+use crate::authority::names;
+use crate::ending::prune;
+use crate::mail::inbox;
+use crate::members::{lead, presence};
+use crate::team::{claude_settings, foreign_members};
+use crate::{Context, OpsError, now};
 use asker::{asker, rules_of};
 use close::{BY_NOBODY, BY_RULE, decide_question, decision, decision_note, gone, send};
-pub(crate) use preview::ApprovalPreview;
-pub(in crate::ops) use preview::approval_preview;
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::{MemberName, RequestId};
+use model::lifecycle::Cause;
+use model::mode::Mode;
+use model::protocol::{AnsweredBy, Message, SenderRole, may_send};
+use model::question::{Ask, Decision, DecisionOutcome, Question, QuestionKind};
+use model::rules::{self, Judgement, List, Rule, TeamRules, Use};
+use model::team::Team;
+use model::time::Timestamp;
+use model::user_question;
+pub use preview::ApprovalPreview;
+pub(crate) use preview::approval_preview;
+use store::{StoreError, TeamStore};
+use sys::rand;
 
 const FORMAT: u32 = 1;
 /// Distinguishes a timeout from a person's rejection (PM-04).
@@ -40,29 +40,29 @@ const TIMED_OUT: &str =
     "the request timed out without an answer; this is not a rejection, and you may ask again";
 
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
-    pub(crate) approve: bool,
-    pub(crate) reason: Option<String>,
+pub struct Answer {
+    pub approve: bool,
+    pub reason: Option<String>,
     /// The mode to continue in; plans only.
-    pub(crate) mode: Option<Mode>,
+    pub mode: Option<Mode>,
     /// The input to continue with; permissions only.
-    pub(crate) input: Option<Map<String, Value>>,
+    pub input: Option<Map<String, Value>>,
     /// Answers to the questions of the program to its user.
-    pub(crate) answers: Vec<String>,
-    pub(crate) always: bool,
+    pub answers: Vec<String>,
+    pub always: bool,
     /// The key of the dashboard that a person has pressed.
-    pub(crate) via: Option<String>,
+    pub via: Option<String>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Answered {
-    pub(crate) question: Question,
-    pub(crate) added: Vec<Rule>,
+pub struct Answered {
+    pub question: Question,
+    pub added: Vec<Rule>,
 }
 
 /// Files new requests, decides those that a rule, a timeout or the end of their run settles, and
 /// sends answers that a crash delayed. Returns those that wait for a person, oldest first.
-pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
+pub fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
     // Without settings, another program leads this team and reads its own mail.
     let Some(settings) = team.settings()? else { return Ok(Vec::new()) };
     let within_ms = settings.answer_within_s.saturating_mul(1000);
@@ -88,10 +88,7 @@ pub(crate) fn process_requests(ctx: &Context, team: &TeamStore) -> Result<Vec<Qu
 /// As [`process_requests`] in a team that no lead serves, before its members are shown, so that
 /// those that ask do not seem to work. What cannot be filed stays unread in the lead's mailbox; it
 /// is not to hide the team. Returns whether a lead serves it.
-pub(in crate::ops) fn process_if_not_led(
-    ctx: &Context,
-    team: &TeamStore,
-) -> Result<bool, OpsError> {
+pub(crate) fn process_if_not_led(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
     let is_led = lead::is_led(team)?;
     if !is_led {
         drop(process_requests(ctx, team));
@@ -101,7 +98,7 @@ pub(in crate::ops) fn process_if_not_led(
 
 /// Answers one request for a person. Fails if the request is unknown, decided or answerable only in
 /// its pane, if the lead may not grant the mode, or if it takes no input or lasting rule.
-pub(crate) fn answer(
+pub fn answer(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,
@@ -149,7 +146,7 @@ pub(crate) fn answer(
         Some(made) if made.reply == decision.reply => {
             let added = match lasting.rules.as_slice() {
                 [] => Vec::new(),
-                new => crate::ops::decisions::rules::add(ctx, team, List::Allow, new)?.added,
+                new => crate::decisions::rules::add(ctx, team, List::Allow, new)?.added,
             };
             Ok(Answered { question, added })
         }
@@ -249,7 +246,7 @@ fn input_for(question: &Question, answer: &Answer) -> Result<Option<Map<String, 
 }
 
 /// Returns the lead's mode in the team file; plan and delegate count as default, as in Claude Code.
-pub(in crate::ops) fn lead_mode(roster: &Team) -> Option<Mode> {
+pub(crate) fn lead_mode(roster: &Team) -> Option<Mode> {
     let own = roster.member(&MemberName::lead()).and_then(|lead| lead.mode);
     own.map(|mode| if mode.reach() == 0 { Mode::Default } else { mode })
 }
@@ -265,7 +262,7 @@ fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
     Err(OpsError::NotAllowed { problem })
 }
 
-pub(in crate::ops) fn above(own: Mode, mode: Mode) -> String {
+pub fn above(own: Mode, mode: Mode) -> String {
     format!(
         "mode `{}` is more permissive than the lead's own mode, `{}`",
         mode.as_str(),

@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::RequestId;
-use crate::model::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
-use crate::ops::decisions::decide::{self, close};
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::clock::Deadline;
+use crate::decisions::decide::{self, close};
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::RequestId;
+use model::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
+use store::{StoreError, TeamStore};
+use sys::clock::Deadline;
 
 /// The poll interval, in case a change notification is lost.
 const SWEEP: Duration = Duration::from_millis(500);
 
 /// Closes a request whose dialog left the screen before it was answered here: a person answered it
 /// in the pane, or the program withdrew it. The choice is unknown, and no reply is sent.
-pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
+pub fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     // Its message may still lie in the lead's mailbox.
     decide::process_requests(ctx, team)?;
     let gone = Decision {
@@ -31,7 +31,7 @@ pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Resul
 }
 
 /// Records the result of typing an answer's keys.
-pub(crate) fn record_typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
+pub fn record_typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
     let question = team.change_question(id, |question| {
         if let Some(decision) = &mut question.decision {
             decision.typed = Some(typed);
@@ -59,11 +59,7 @@ fn ignore_missing(e: OpsError) -> Result<(), OpsError> {
 ///
 /// # Errors
 /// [`OpsError::Deadline`] if that takes longer than `limit`.
-pub(crate) fn outcome(
-    team: &TeamStore,
-    question: &Question,
-    limit: Duration,
-) -> Result<Typed, OpsError> {
+pub fn outcome(team: &TeamStore, question: &Question, limit: Duration) -> Result<Typed, OpsError> {
     let deadline = Deadline::after(limit);
     let changes = team.changes()?;
     loop {

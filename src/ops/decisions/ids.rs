@@ -1,14 +1,14 @@
 //! Ids as people write them: the whole id, or the beginning of exactly one. Ids of tasks are
 //! numbers and are always whole, because `1` would also begin `12`.
 
-use crate::model::text;
+use model::text;
 use std::collections::BTreeSet;
 
-use crate::model::id::{MemberName, RequestId};
-use crate::ops::authority::names::{ambiguous, by_beginning, must_be_exact};
-use crate::ops::decisions::decide::process_requests;
-use crate::ops::{Context, Kind, OpsError};
-use crate::store::TeamStore;
+use crate::authority::names::{ambiguous, by_beginning, must_be_exact};
+use crate::decisions::decide::process_requests;
+use crate::{Context, Kind, OpsError};
+use model::id::{MemberName, RequestId};
+use store::TeamStore;
 
 /// Maximum length of the names in a hint, in characters.
 const NAMES_LENGTH: usize = 60;
@@ -18,11 +18,7 @@ const NAMES_LENGTH: usize = 60;
 ///
 /// # Errors
 /// [`OpsError::Usage`] if it begins several ids; failures to read the requests.
-pub(crate) fn request(
-    ctx: &Context,
-    team: &TeamStore,
-    given: &RequestId,
-) -> Result<RequestId, OpsError> {
+pub fn request(ctx: &Context, team: &TeamStore, given: &RequestId) -> Result<RequestId, OpsError> {
     let found = read_requests(ctx, team, given)?;
     resolve(given, &found)
 }
@@ -33,7 +29,7 @@ pub(crate) fn request(
 /// # Errors
 /// [`OpsError::Usage`] if several are meant, a refusal for a member without one;
 /// failures to read the requests.
-pub(crate) fn request_to_answer(
+pub fn request_to_answer(
     ctx: &Context,
     team: &TeamStore,
     given: &RequestId,

@@ -1,20 +1,20 @@
 //! Marks or removes messages that were shown to their reader. Requests among them stay open for a
 //! decision.
 
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::protocol::Message;
-use crate::model::protocol::news::{is_for_loop, is_news};
-use crate::model::question::Ask;
-use crate::ops::decisions::decide;
-use crate::ops::mail::inbox;
-use crate::ops::members::lead;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::decisions::decide;
+use crate::mail::inbox;
+use crate::members::lead;
+use crate::{Context, OpsError};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::protocol::Message;
+use model::protocol::news::{is_for_loop, is_news};
+use model::question::Ask;
+use store::TeamStore;
 
 /// The treatment of messages after they were handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Afterwards {
+pub enum Afterwards {
     /// They stay unread.
     Leave,
     /// They stay, marked as read.
@@ -26,7 +26,7 @@ pub(crate) enum Afterwards {
 /// the lead are filed first: no other process files them once they are marked. While a lead runs,
 /// protocol chatter for its loop stays and is not returned, and refusals are marked instead of
 /// removed: reading the lead's mail by hand must not take an answer away from the loop.
-pub(crate) fn mark_or_remove(
+pub fn mark_or_remove(
     ctx: &Context,
     team: &TeamStore,
     owner: &MemberName,

@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-use crate::model::id::MemberName;
-use crate::model::mode::Mode;
-use crate::model::protocol::{Message, ModeSetRequest};
-use crate::model::record::MemberRecord;
-use crate::model::team::Team;
-use crate::ops::decisions::decide::{above, lead_mode};
-use crate::ops::mail::post::Post;
-use crate::ops::team::claude_settings;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
+use crate::decisions::decide::{above, lead_mode};
+use crate::mail::post::Post;
+use crate::team::claude_settings;
+use crate::{Context, OpsError};
+use model::id::MemberName;
+use model::mode::Mode;
+use model::protocol::{Message, ModeSetRequest};
+use model::record::MemberRecord;
+use model::team::Team;
+use store::{StoreError, TeamStore};
 
 /// A member whose mode on the roster was changed.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct ModeChange {
-    pub(crate) name: MemberName,
-    pub(crate) mode: Mode,
+pub struct ModeChange {
+    pub name: MemberName,
+    pub mode: Mode,
     /// Id of the message that asks its program to change; `None` for the lead, which is not asked.
-    pub(crate) msg_id: Option<String>,
+    pub msg_id: Option<String>,
 }
 
 /// Changes the mode of one member; without a name, of all whose programs can change it while they
@@ -29,7 +29,7 @@ pub(crate) struct ModeChange {
 /// [`OpsError::NotAllowed`] for a mode that is disabled, only for leads, or more permissive than
 /// the lead's (PM-06); a refusal for a member whose program takes its mode only at
 /// start; [`StoreError::NoSuchMember`] for an unknown name. Nothing is changed then.
-pub(crate) fn set(
+pub fn set(
     ctx: &Context,
     team: &TeamStore,
     name: Option<&MemberName>,

@@ -3,47 +3,47 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::id::{MemberName, RequestId};
-use crate::model::protocol::AnsweredBy;
-use crate::model::question::{Question, Typed};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::model::time::Timestamp;
-use crate::model::user_question::{self, UserQuestion};
-use crate::ops::authority::names::suggest_nearest_request;
-use crate::ops::decisions::decide::{ApprovalPreview, approval_preview, process_requests};
-use crate::ops::{Context, OpsError, now};
-use crate::store::TeamStore;
+use crate::authority::names::suggest_nearest_request;
+use crate::decisions::decide::{ApprovalPreview, approval_preview, process_requests};
+use crate::{Context, OpsError, now};
+use model::id::{MemberName, RequestId};
+use model::protocol::AnsweredBy;
+use model::question::{Question, Typed};
+use model::request::{ShutdownOutcome, ShutdownRequest};
+use model::time::Timestamp;
+use model::user_question::{self, UserQuestion};
+use store::TeamStore;
 
 /// A request as `requests` shows it.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Shown {
-    pub(crate) request_id: RequestId,
-    pub(crate) kind: &'static str,
-    pub(crate) from: MemberName,
-    pub(crate) state: &'static str,
-    pub(crate) age_ms: u64,
-    pub(crate) summary: String,
+pub struct Shown {
+    pub request_id: RequestId,
+    pub kind: &'static str,
+    pub from: MemberName,
+    pub state: &'static str,
+    pub age_ms: u64,
+    pub summary: String,
     /// The message as received; for a shutdown its reason.
-    pub(crate) body: Value,
+    pub body: Value,
     /// The incarnation that asked, or that was asked to shut down.
-    pub(crate) incarnation: Option<String>,
+    pub incarnation: Option<String>,
     /// Input that the answer put in place of the one in `body`.
-    pub(crate) updated_input: Option<Value>,
-    pub(crate) left_ms: Option<u64>,
-    pub(crate) by: Option<String>,
-    pub(crate) rule: Option<String>,
-    pub(crate) reason: Option<String>,
+    pub updated_input: Option<Value>,
+    pub left_ms: Option<u64>,
+    pub by: Option<String>,
+    pub rule: Option<String>,
+    pub reason: Option<String>,
     /// The way to answer a dialog that a wrapper read from the screen: `keys` or `pane`.
-    pub(crate) answered_by: Option<&'static str>,
-    pub(crate) typed: Option<Typed>,
+    pub answered_by: Option<&'static str>,
+    pub typed: Option<Typed>,
     /// The consequences of approving it; `None` unless it is an open request to use a tool.
     #[serde(skip)]
-    pub(crate) preview: Option<ApprovalPreview>,
+    pub preview: Option<ApprovalPreview>,
 }
 
 impl Shown {
     /// Returns what the program asks its user, to be answered instead of approved.
-    pub(crate) fn user_questions(&self) -> Vec<UserQuestion> {
+    pub fn user_questions(&self) -> Vec<UserQuestion> {
         let is_typed = self.answered_by.is_some();
         let input = self.body.get("input").filter(|_| !is_typed && self.kind == "permission");
         input.map(user_question::questions_in).unwrap_or_default()
@@ -51,7 +51,7 @@ impl Shown {
 }
 
 /// Returns the open requests, or with `all` every request, shutdowns included; oldest first.
-pub(crate) fn list(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Shown>, OpsError> {
+pub fn list(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Shown>, OpsError> {
     process_requests(ctx, team)?;
     let at = now();
     let shutdowns = team.requests()?.into_iter().filter(|r| all || r.is_open());
@@ -66,7 +66,7 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Sho
 }
 
 /// Returns one request, open or not. The error for an unknown id suggests the nearest one.
-pub(crate) fn show(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<Shown, OpsError> {
+pub fn show(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<Shown, OpsError> {
     process_requests(ctx, team)?;
     if id.is_shutdown() {
         return Ok(describe_shutdown(suggest_nearest_request(team, id, team.request(id))?, now()));

@@ -5,32 +5,32 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::model::id::MemberName;
-use crate::model::protocol::{Message, TeamPermissionUpdate};
-use crate::model::rules::{List, Rule, TeamRules};
-use crate::ops::mail::post::Post;
-use crate::ops::members::profiles;
-use crate::ops::{Context, Kind, OpsError};
-use crate::profile::Placeholder;
-use crate::store::TeamStore;
+use crate::mail::post::Post;
+use crate::members::profiles;
+use crate::{Context, Kind, OpsError};
+use model::id::MemberName;
+use model::protocol::{Message, TeamPermissionUpdate};
+use model::rules::{List, Rule, TeamRules};
+use profile::Placeholder;
+use store::TeamStore;
 
 /// The result of an addition.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Changed {
+pub struct Changed {
     /// Rules that the team did not have before.
-    pub(crate) added: Vec<Rule>,
+    pub added: Vec<Rule>,
     /// Members whose programs were notified.
-    pub(crate) told: Vec<MemberName>,
+    pub told: Vec<MemberName>,
     /// Rules of which no program was notified: it would know the permission, but not the rules that
     /// deny a part of it.
-    pub(crate) kept_back: Vec<Rule>,
+    pub kept_back: Vec<Rule>,
 }
 
 /// Returns the rules of a team, of its roles and of its members.
 ///
 /// # Errors
 /// [`OpsError::Usage`] for a team that another program created, which has no rules.
-pub(crate) fn list(team: &TeamStore) -> Result<TeamRules, OpsError> {
+pub fn list(team: &TeamStore) -> Result<TeamRules, OpsError> {
     team.settings()?.map(|settings| settings.rules).ok_or_else(|| no_rules_here(team))
 }
 
@@ -38,12 +38,7 @@ pub(crate) fn list(team: &TeamStore) -> Result<TeamRules, OpsError> {
 ///
 /// # Errors
 /// As [`list`]. Nothing is changed then.
-pub(crate) fn add(
-    ctx: &Context,
-    team: &TeamStore,
-    to: List,
-    rules: &[Rule],
-) -> Result<Changed, OpsError> {
+pub fn add(ctx: &Context, team: &TeamStore, to: List, rules: &[Rule]) -> Result<Changed, OpsError> {
     list(team)?;
     let (mut added, mut now) = (Vec::new(), TeamRules::default());
     team.change_settings(|settings| {
@@ -61,10 +56,10 @@ pub(crate) fn add(
 
 /// The result of a removal.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Removed {
-    pub(crate) removed: Vec<Rule>,
+pub struct Removed {
+    pub removed: Vec<Rule>,
     /// Members whose programs may know the rules, and apply them until they are restarted.
-    pub(crate) kept_by: Vec<MemberName>,
+    pub kept_by: Vec<MemberName>,
 }
 
 /// Removes rules from the team's. They no longer apply, not even to requests that wait for a
@@ -73,7 +68,7 @@ pub(crate) struct Removed {
 /// # Errors
 /// As [`list`]; a refusal for a rule that the team does not have. Nothing is changed
 /// then.
-pub(crate) fn remove(
+pub fn remove(
     ctx: &Context,
     team: &TeamStore,
     from: List,

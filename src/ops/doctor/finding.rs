@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::ops::OpsError;
+use crate::OpsError;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Severity {
+pub enum Severity {
     /// Information; no action is needed.
     Note,
     /// A leftover, or something that works with restrictions.
@@ -18,21 +18,21 @@ pub(crate) enum Severity {
 
 /// One reported problem or observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// Stable identifier for scripts, for example `orphan_pane` or `stale_lock`.
-    pub(crate) id: &'static str,
-    pub(crate) severity: Severity,
+    pub id: &'static str,
+    pub severity: Severity,
     /// Description for people.
-    pub(crate) what: String,
+    pub what: String,
     /// A path, a socket or a process.
     #[serde(rename = "where")]
-    pub(crate) place: String,
+    pub place: String,
     /// The command to run, or a description of what to do.
-    pub(crate) fix: Option<String>,
+    pub fix: Option<String>,
     /// Set if this run repaired it.
-    pub(crate) fixed: bool,
+    pub fixed: bool,
     /// The reason why the repair failed, if it was attempted.
-    pub(crate) failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl Finding {
@@ -69,7 +69,7 @@ impl Finding {
     }
 
     /// Returns whether a person has to act.
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.severity == Severity::Problem && !self.fixed
     }
 }

@@ -12,24 +12,24 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub(crate) use finding::{Finding, Severity};
-pub(crate) use self_test::{CheckReport, CheckVerdict, self_test};
+pub use finding::{Finding, Severity};
+pub use self_test::{CheckReport, CheckVerdict, self_test};
 
-use crate::model::id::TeamName;
-use crate::ops::authority::{self, speaker};
-use crate::ops::ending::by_process;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::authority::{self, speaker};
+use crate::ending::by_process;
+use crate::{Context, OpsError};
+use model::id::TeamName;
+use store::TeamStore;
 
 /// The result of `doctor`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Checked {
+pub struct Checked {
     /// Number of teams checked.
-    pub(crate) teams: usize,
+    pub teams: usize,
     /// Number of tmux servers checked.
-    pub(crate) servers: usize,
+    pub servers: usize,
     /// Repaired findings last; within each group the most severe first.
-    pub(crate) findings: Vec<Finding>,
+    pub findings: Vec<Finding>,
 }
 
 /// Checks all teams, servers and shared directories; with `fix`, repairs what phalanx owns. For a
@@ -39,7 +39,7 @@ pub(crate) struct Checked {
 ///
 /// The shared directories of the config root cannot be listed. A team that cannot be read becomes a
 /// finding instead.
-pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
+pub fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     // Read servers before records: a spawner writes its record before it creates the pane, so every
     // pane seen here has its record in the later read.
     let servers = surroundings::servers(ctx);

@@ -4,15 +4,15 @@
 
 use super::finding::{Finding, Severity};
 use super::surroundings::Servers;
-use crate::backend::tmux::{Census, Resident};
-use crate::model::placement::{Placement, ProcessId};
-use crate::model::record::MemberRecord;
-use crate::ops::ending::by_process::{self};
-use crate::ops::ending::lost_runs::is_orphan;
-use crate::ops::ending::stop::{self, StopMode};
-use crate::ops::members::launchers::{Launcher, launchers};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::ending::by_process::{self};
+use crate::ending::lost_runs::is_orphan;
+use crate::ending::stop::{self, StopMode};
+use crate::members::launchers::{Launcher, launchers};
+use crate::{Context, OpsError};
+use backend::tmux::{Census, Resident};
+use model::placement::{Placement, ProcessId};
+use model::record::MemberRecord;
+use store::TeamStore;
 
 /// A member record and the team that holds it.
 struct Known<'a> {

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::backend::tmux::{self, PrivateServer, Tmux};
-use crate::backend::{Backend, CloseOutcome, Label, PlacementRequest, iterm2};
-use crate::model::id::MemberName;
-use crate::model::placement::Verdict;
-use crate::ops::members::backends;
-use crate::ops::{Caller, OpsError};
-use crate::sys::clock::Deadline;
-use crate::sys::selftest::{CHECKS, CheckFault, CheckResult, TestSite};
-use crate::sys::{env, rand};
+use crate::members::backends;
+use crate::{Caller, OpsError};
+use backend::tmux::{self, PrivateServer, Tmux};
+use backend::{Backend, CloseOutcome, Label, PlacementRequest, iterm2};
+use model::id::MemberName;
+use model::placement::Verdict;
+use sys::clock::Deadline;
+use sys::selftest::{CHECKS, CheckFault, CheckResult, TestSite};
+use sys::{env, rand};
 
 /// The name of the team and of the member in a pane.
 const PROBE: &str = "self-test";
@@ -21,7 +21,7 @@ const PROBE: &str = "self-test";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum CheckVerdict {
+pub enum CheckVerdict {
     Pass,
     Fail,
     /// The check does not apply here.
@@ -30,20 +30,20 @@ pub(crate) enum CheckVerdict {
 
 /// A check that was run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct CheckReport {
-    pub(crate) check: &'static str,
-    pub(crate) result: CheckVerdict,
+pub struct CheckReport {
+    pub check: &'static str,
+    pub result: CheckVerdict,
     /// The finding of a check that passed, otherwise the reason.
-    pub(crate) detail: String,
+    pub detail: String,
     /// Duration of the check in milliseconds.
-    pub(crate) ms: u64,
+    pub ms: u64,
 }
 
 /// Runs all checks in a temporary directory. Ends all descendants of this process.
 ///
 /// # Errors
 /// The temporary directory cannot be created.
-pub(crate) fn self_test(caller: &Caller) -> Result<Vec<CheckReport>, OpsError> {
+pub fn self_test(caller: &Caller) -> Result<Vec<CheckReport>, OpsError> {
     let site = TestSite::create(&caller.exe)?;
     let mut reports: Vec<CheckReport> =
         CHECKS.iter().map(|check| timed(check.name, || (check.run)(&site))).collect();

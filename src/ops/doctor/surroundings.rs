@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Severity};
 use super::teams::{leftover, quoted};
-use crate::backend::tmux::{self, Census};
-use crate::ops::authority;
-use crate::ops::members::backends;
-use crate::ops::views::ps;
-use crate::ops::{Context, OpsError};
-use crate::store::Broken;
-use crate::sys::env;
-use crate::sys::fs;
-use crate::sys::socket_probe::{SocketState, probe};
+use crate::authority;
+use crate::members::backends;
+use crate::views::ps;
+use crate::{Context, OpsError};
+use backend::tmux::{self, Census};
+use store::Broken;
+use sys::env;
+use sys::fs;
+use sys::socket_probe::{SocketState, probe};
 
 /// Known defects of tmux versions, by version prefix (SP-14).
 const QUIRKS: [(&str, &str); 2] = [

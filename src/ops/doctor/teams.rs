@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use super::finding::{Finding, Severity};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::record::MemberRecord;
-use crate::model::time;
-use crate::ops::ending::remove;
-use crate::ops::error;
-use crate::ops::hosts::{self, HostAnswer};
-use crate::ops::members::lead::{self, Life};
-use crate::ops::members::presence;
-use crate::ops::team::{broken, hooks};
-use crate::ops::views::events;
-use crate::ops::{Context, OpsError};
-use crate::store::{Broken, Leftover, LeftoverKind, TeamStore};
-use crate::sys::proc::Liveness;
-use crate::sys::watch::PollingReason;
+use crate::ending::remove;
+use crate::error;
+use crate::hosts::{self, HostAnswer};
+use crate::members::lead::{self, Life};
+use crate::members::presence;
+use crate::team::{broken, hooks};
+use crate::views::events;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::record::MemberRecord;
+use model::time;
+use store::{Broken, Leftover, LeftoverKind, TeamStore};
+use sys::proc::Liveness;
+use sys::watch::PollingReason;
 
 /// Upper bound for the time until a launcher has read its spec.
 const SPEC_TAKEN: Duration = Duration::from_secs(600);

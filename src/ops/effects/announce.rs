@@ -10,26 +10,26 @@ use std::thread;
 use serde_json::Value;
 
 use super::notify::run_notify;
-use crate::backend::tmux;
-use crate::model::event::{EventKind, Note};
-use crate::model::followup::{LastNotification, NotificationStep};
-use crate::model::id::{Incarnation, MemberName, RequestId};
-use crate::model::placement::Placement;
-use crate::model::question::Question;
-use crate::model::task::Task;
-use crate::model::text;
-use crate::model::user_question;
-use crate::ops::Post;
-use crate::ops::members::backends;
-use crate::ops::{Context, OpsError, now};
-use crate::store::{StoreError, TeamStore};
+use crate::Post;
+use crate::members::backends;
+use crate::{Context, OpsError, now};
+use backend::tmux;
+use model::event::{EventKind, Note};
+use model::followup::{LastNotification, NotificationStep};
+use model::id::{Incarnation, MemberName, RequestId};
+use model::placement::Placement;
+use model::question::Question;
+use model::task::Task;
+use model::text;
+use model::user_question;
+use store::{StoreError, TeamStore};
 
 /// Characters of a request's summary that a message quotes.
 const LONGEST: usize = 200;
 
 /// Announces `step` of the request, unless it was announced before or the request is decided.
 /// Returns when the `notify` command has ended.
-pub(crate) fn announce(
+pub fn announce(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,
@@ -50,7 +50,7 @@ pub(crate) fn announce(
 
 /// Announces the prompt at which a plain program waits through the `notify` command, unless it was
 /// announced before. The launcher has journaled it.
-pub(crate) fn announce_prompt(
+pub fn announce_prompt(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,

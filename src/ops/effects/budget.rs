@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::budget::{BudgetUse, OnExceeded};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::wire;
-use crate::ops::OpsError;
-use crate::ops::Post;
-use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::OpsError;
+use crate::Post;
+use model::budget::{BudgetUse, OnExceeded};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::wire;
+use store::TeamStore;
+use sys::rand;
 
 /// Returns the marks of the shares that earlier leads have reported.
 ///
 /// # Errors
 /// A journal that cannot be read.
-pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<String>, OpsError> {
+pub fn reported(team: &TeamStore) -> Result<BTreeSet<String>, OpsError> {
     let events = team.events()?;
     let reached = events.iter().filter(|event| event.event == EventKind::BudgetReached);
     Ok(reached.filter_map(|event| wire::text(&event.detail, "mark")).collect())
@@ -25,7 +25,7 @@ pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<String>, OpsError> {
 ///
 /// # Errors
 /// A journal or mailbox that cannot be written.
-pub(crate) fn report(team: &TeamStore, of: &BudgetUse) -> Result<(), OpsError> {
+pub fn report(team: &TeamStore, of: &BudgetUse) -> Result<(), OpsError> {
     let Some(mark) = of.mark() else { return Ok(()) };
     let (event, text) = (rand::uuid(), of.describe());
     let note = Note {

@@ -2,17 +2,17 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::settings::OnHang;
-use crate::model::task::Task;
-use crate::model::text;
-use crate::model::time;
-use crate::ops::Post;
-use crate::ops::members::output;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::Post;
+use crate::members::output;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName, TaskId};
+use model::settings::OnHang;
+use model::task::Task;
+use model::text;
+use model::time;
+use store::TeamStore;
+use sys::rand;
 
 /// Number of screen lines that the fingerprint covers.
 const SCREEN: usize = 200;
@@ -21,7 +21,7 @@ const LONGEST: usize = 160;
 
 /// A silence that has lasted for the set time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Silence {
+pub enum Silence {
     /// The member was given the task and has not started it.
     NotStarted { task: TaskId, for_ms: u64 },
     /// The task is in progress, and nothing has changed; `on_hang` follows.
@@ -41,7 +41,7 @@ impl Silence {
 ///
 /// # Errors
 /// A record, journal or mailbox that cannot be written.
-pub(crate) fn record_silence(
+pub fn record_silence(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -114,7 +114,7 @@ fn compose_message(name: &MemberName, silence: Silence, reason: &str) -> String 
 ///
 /// # Errors
 /// A mailbox or board that cannot be read.
-pub(crate) fn fingerprint(
+pub fn fingerprint(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,

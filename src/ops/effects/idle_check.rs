@@ -6,15 +6,15 @@
 
 use std::time::Duration;
 
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::record::MemberRecord;
-use crate::ops::members::output;
-use crate::ops::members::{presence, profiles};
-use crate::ops::{Context, OpsError, now};
-use crate::profile::{Profile, ScreenState, Screenshot, judge, last_words};
-use crate::store::TeamStore;
-use crate::sys::clock::sleep;
+use crate::members::output;
+use crate::members::{presence, profiles};
+use crate::{Context, OpsError, now};
+use model::id::{Incarnation, MemberName};
+use model::lifecycle::{Cause, MemberState};
+use model::record::MemberRecord;
+use profile::{Profile, ScreenState, Screenshot, judge, last_words};
+use store::TeamStore;
+use sys::clock::sleep;
 
 /// Pause between the two reads: between two steps of its work a program can look idle for a moment.
 const RECHECK_DELAY: Duration = Duration::from_millis(1500);
@@ -30,7 +30,7 @@ const LINES: usize = 200;
 ///
 /// # Errors
 /// A profile that no longer exists; a screen that cannot be read.
-pub(crate) fn check_screen(
+pub fn check_screen(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,

@@ -2,12 +2,12 @@
 //! they are not asked again. Each step is persisted before its message is sent: a lead that crashes
 //! in between skips one message, and no lead sends more than the settings allow.
 
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::rate_limit::RateLimit;
-use crate::ops::Post;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::clock;
+use crate::Post;
+use crate::{OpsError, now};
+use model::id::{Incarnation, MemberName};
+use model::rate_limit::RateLimit;
+use store::TeamStore;
+use sys::clock;
 
 /// The message after the end of a limit.
 const CONTINUE: &str = "Your usage limit has ended. Continue with your work.";
@@ -16,7 +16,7 @@ const CONTINUE: &str = "Your usage limit has ended. Continue with your work.";
 ///
 /// # Errors
 /// A record or mailbox that cannot be written.
-pub(crate) fn resume(
+pub fn resume(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -35,7 +35,7 @@ pub(crate) fn resume(
 ///
 /// # Errors
 /// A record or mailbox that cannot be written.
-pub(crate) fn report(
+pub fn report(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,

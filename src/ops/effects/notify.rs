@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
-use crate::sys::exec::{self, ExecCommand};
+use crate::OpsError;
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use store::TeamStore;
+use sys::exec::{self, ExecCommand};
 
 /// Time limit of the `notify` command.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -16,11 +16,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// Runs the team's `notify` command, if it has one, with `subject` as JSON on stdin. Returns when
 /// the command has ended. A command that hangs, fails or floods is a warning in the journal and
 /// affects nothing else.
-pub(crate) fn run_notify(
-    team: &TeamStore,
-    member: &MemberName,
-    subject: &Value,
-) -> Result<(), OpsError> {
+pub fn run_notify(team: &TeamStore, member: &MemberName, subject: &Value) -> Result<(), OpsError> {
     let argv = team.settings()?.map(|settings| settings.notify).unwrap_or_default();
     let Some((program, args)) = argv.split_first() else { return Ok(()) };
     let command = ExecCommand {

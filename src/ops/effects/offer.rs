@@ -1,22 +1,22 @@
 //! Notifies idle members of tasks that they could claim.
 
-use crate::model::digest;
-use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::protocol::Message;
-use crate::model::task::{Task, TaskState};
-use crate::model::text;
-use crate::ops::OpsError;
-use crate::ops::Post;
-use crate::ops::board::owners::SUBJECT;
-use crate::ops::mail::send;
-use crate::store::TeamStore;
+use crate::OpsError;
+use crate::Post;
+use crate::board::owners::SUBJECT;
+use crate::mail::send;
+use model::digest;
+use model::id::{Incarnation, MemberName, TaskId};
+use model::protocol::Message;
+use model::task::{Task, TaskState};
+use model::text;
+use store::TeamStore;
 
 /// Notifies the member of the task, unless it has been claimed. A lead that crashed may have
 /// notified this run, so the id of the message does not change until the task does.
 ///
 /// # Errors
 /// A task or mailbox that cannot be read or written.
-pub(crate) fn send(
+pub fn send(
     team: &TeamStore,
     id: TaskId,
     name: &MemberName,

@@ -4,24 +4,24 @@
 //! lead completes what is missing.
 
 use super::announce::task_note;
-use crate::model::event::{Event, EventKind, Note};
-use crate::model::followup::{Escalation, NotificationStep, Reminded};
-use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::task::{Task, TaskAction, TaskState};
-use crate::model::text;
-use crate::ops::Post;
-use crate::ops::board::owners::SUBJECT;
-use crate::ops::board::task;
-use crate::ops::{OpsError, now};
-use crate::store::{TaskStep, TeamStore};
-use crate::sys::{failpoint, rand};
+use crate::Post;
+use crate::board::owners::SUBJECT;
+use crate::board::task;
+use crate::{OpsError, now};
+use model::event::{Event, EventKind, Note};
+use model::followup::{Escalation, NotificationStep, Reminded};
+use model::id::{Incarnation, MemberName, TaskId};
+use model::task::{Task, TaskAction, TaskState};
+use model::text;
+use store::{TaskStep, TeamStore};
+use sys::{failpoint, rand};
 
 /// Reminds the member of its task, or escalates. Has no effect if the task is over or has another
 /// owner.
 ///
 /// # Errors
 /// A board, record, mailbox or journal that cannot be read or written.
-pub(crate) fn remind(
+pub fn remind(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -118,7 +118,7 @@ pub(crate) fn settle_stale(team: &TeamStore, task: &Task) -> Result<(), OpsError
 }
 
 /// Resets the reminders after an update.
-pub(crate) fn reset_reminders(
+pub fn reset_reminders(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,

@@ -1,19 +1,19 @@
 //! Records the circuit breaker of the restarts of a member, and tells the lead when it opens.
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::record::PlannedRestart;
-use crate::model::text;
-use crate::ops::{OpsError, Post, now};
-use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::{OpsError, Post, now};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::record::PlannedRestart;
+use model::text;
+use store::TeamStore;
+use sys::rand;
 
 /// Characters of the reason of the last end that the message quotes.
 const LONGEST: usize = 200;
 
 /// Records the failures in a row of a member, and the pause before its next start; without a pause
 /// after a failure it is not started again, and the lead gets one message about that run.
-pub(crate) fn record_breaker(
+pub fn record_breaker(
     team: &TeamStore,
     name: &MemberName,
     failures: u32,
@@ -53,15 +53,15 @@ fn describe(name: &MemberName, failures: u32, reason: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::TeamName;
-    use crate::model::lifecycle::MemberState;
-    use crate::model::protocol::news::is_news;
-    use crate::model::sample;
-    use crate::model::settings::Settings;
-    use crate::model::team::Team;
-    use crate::model::time::Timestamp;
-    use crate::ops::members::status;
-    use crate::store::Store;
+    use crate::members::status;
+    use model::id::TeamName;
+    use model::lifecycle::MemberState;
+    use model::protocol::news::is_news;
+    use model::sample;
+    use model::settings::Settings;
+    use model::team::Team;
+    use model::time::Timestamp;
+    use store::Store;
 
     #[test]
     fn msg_17_lead_gets_one_message_when_a_member_is_not_started_again() {

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::board::Board;
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::results;
-use crate::model::time::Timestamp;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
+use crate::{OpsError, now};
+use model::board::Board;
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::results;
+use model::time::Timestamp;
+use store::TeamStore;
 
 /// Kind of this message in the journal.
 const KIND: &str = "results";
@@ -18,7 +18,7 @@ const KIND: &str = "results";
 const PREFIX: &str = "results-";
 
 /// Returns the tasks that earlier leads reported and that were not retried since.
-pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
+pub fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     let mut reported = BTreeSet::new();
     for event in team.events()? {
         if event.event == EventKind::MessageSent
@@ -48,7 +48,7 @@ pub(crate) fn report_due(team: &TeamStore, now: Timestamp) -> Result<(), OpsErro
 }
 
 /// Reports all ended tasks that were not reported, in a team that ends with its tasks.
-pub(crate) fn report_rest(team: &TeamStore) -> Result<(), OpsError> {
+pub fn report_rest(team: &TeamStore) -> Result<(), OpsError> {
     let (board, reported) = (team.board()?, reported(team)?);
     let ids: Vec<TaskId> =
         results::unreported(&board, &reported).iter().map(|task| task.id).collect();
@@ -57,7 +57,7 @@ pub(crate) fn report_rest(team: &TeamStore) -> Result<(), OpsError> {
 
 /// Reports these tasks to the lead. After a crash between the message and the journal it is called
 /// again; the id of the message prevents a duplicate.
-pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
+pub fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let board = team.board()?;
     // Without the names of files the report still has the results.
     let files = team.workspace_files_by_task().unwrap_or_default();
@@ -77,12 +77,12 @@ pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
 }
 
 /// Returns the number of tasks that have ended and that the running lead has yet to report.
-pub(crate) fn unreported(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
+pub fn unreported(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
     Ok(results::unreported(board, &reported(team)?).len())
 }
 
 /// Returns the number of reports that are unread.
-pub(crate) fn unread(team: &TeamStore) -> Result<usize, OpsError> {
+pub fn unread(team: &TeamStore) -> Result<usize, OpsError> {
     let is_report = |envelope: &Envelope| envelope.msg_id.starts_with(PREFIX);
     Ok(team.mailbox(&MemberName::lead()).unread_where(is_report)?.len())
 }

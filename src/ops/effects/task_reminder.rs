@@ -4,35 +4,32 @@
 use serde_json::{Value, json};
 
 use super::announce::task_note;
-use crate::model::event::Note;
-use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Task, TaskAction};
-use crate::model::text;
-use crate::ops::Post;
-use crate::ops::board::owners::SUBJECT;
-use crate::ops::board::task;
-use crate::ops::mail::send;
-use crate::ops::{OpsError, now};
-use crate::store::{TaskStep, TeamStore};
-use crate::sys::rand;
+use crate::Post;
+use crate::board::owners::SUBJECT;
+use crate::board::task;
+use crate::mail::send;
+use crate::{OpsError, now};
+use model::event::Note;
+use model::followup::{Escalation, NotificationStep, TaskReminder};
+use model::id::{MemberName, TaskId};
+use model::task::{Task, TaskAction};
+use model::text;
+use store::{TaskStep, TeamStore};
+use sys::rand;
 
 /// A reminder that was sent, for the `notify` command.
 #[derive(Debug)]
-pub(crate) struct SentReminder {
+pub struct SentReminder {
     /// The member that has set the reminder.
-    pub(crate) by: MemberName,
-    pub(crate) subject: Value,
+    pub by: MemberName,
+    pub subject: Value,
 }
 
 /// Sends the step of the task's reminder that is due, if there is one, or escalates.
 ///
 /// # Errors
 /// A task, mailbox or journal that cannot be read or written.
-pub(crate) fn send_reminder(
-    team: &TeamStore,
-    id: TaskId,
-) -> Result<Option<SentReminder>, OpsError> {
+pub fn send_reminder(team: &TeamStore, id: TaskId) -> Result<Option<SentReminder>, OpsError> {
     let Some(task) = team.task(id)?.filter(|task| !task.state.is_over()) else { return Ok(None) };
     let Some(reminder) = task.extra.reminder.clone() else { return Ok(None) };
     let due = match reminder.due(now()) {

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::backend::tmux::{self, Census, Resident, Tmux};
-use crate::backend::{Backend, TmuxHome};
-use crate::model::id::{Incarnation, MemberName, TeamName};
-use crate::model::placement::{Layout, Placement, ProcessId};
-use crate::ops::members::launchers::{Launcher, launchers};
-use crate::ops::members::{backends, lead};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::parallel::parallel_map;
-use crate::sys::proc::{self, Process, RunningProcess};
+use crate::members::launchers::{Launcher, launchers};
+use crate::members::{backends, lead};
+use crate::{Context, OpsError};
+use backend::tmux::{self, Census, Resident, Tmux};
+use backend::{Backend, TmuxHome};
+use model::id::{Incarnation, MemberName, TeamName};
+use model::placement::{Layout, Placement, ProcessId};
+use store::TeamStore;
+use sys::parallel::parallel_map;
+use sys::proc::{self, Process, RunningProcess};
 
 /// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
@@ -31,33 +31,29 @@ const ROUNDS: usize = 10;
 
 /// Something that was ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct EndedRun {
+pub struct EndedRun {
     /// The member; `None` for the lead and where the environment does not tell.
-    pub(crate) member: Option<MemberName>,
+    pub member: Option<MemberName>,
     /// The pane, or the process.
-    pub(crate) place: String,
+    pub place: String,
     /// The reason why it was not ended.
-    pub(crate) failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// Returns the teams under the config root that have a running launcher, whatever their files say.
-pub(crate) fn running_teams(ctx: &Context) -> BTreeSet<TeamName> {
+pub fn running_teams(ctx: &Context) -> BTreeSet<TeamName> {
     let running = launchers(&ctx.caller.exe).into_iter();
     running.filter(|run| run.root == ctx.store.root()).map(|run| run.team).collect()
 }
 
 /// Ends the team's lead, so that it starts no other run, and then all runs of the team.
-pub(crate) fn end_team(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
+pub fn end_team(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
     let lead = end_lead(team);
     lead.into_iter().chain(end_members(ctx, team, None)).collect()
 }
 
 /// Ends all runs of the team, or only those of some members.
-pub(crate) fn end_members(
-    ctx: &Context,
-    team: &TeamStore,
-    only: Option<&[MemberName]>,
-) -> Vec<EndedRun> {
+pub fn end_members(ctx: &Context, team: &TeamStore, only: Option<&[MemberName]>) -> Vec<EndedRun> {
     let mut ended = BTreeMap::new();
     for _ in 0..ROUNDS {
         let marked = marked_processes();
@@ -90,7 +86,7 @@ pub(crate) fn end_members(
 
 /// Ends a lead that does not hold the lease, because the directory of its file was removed. Another
 /// process could lead beside it.
-pub(crate) fn end_unleased_lead(team: &TeamStore) -> Result<Option<EndedRun>, OpsError> {
+pub fn end_unleased_lead(team: &TeamStore) -> Result<Option<EndedRun>, OpsError> {
     if lead::is_led(team)? { Ok(None) } else { Ok(end_lead(team)) }
 }
 
@@ -106,13 +102,13 @@ fn end_lead_process(lead: Process) -> EndedRun {
 }
 
 /// Returns the launchers of the team.
-pub(in crate::ops) fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
+pub(crate) fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     let mut running = launchers(&ctx.caller.exe);
     running.retain(|launcher| is_of(launcher, team));
     running
 }
 
-pub(in crate::ops) fn is_of(launcher: &Launcher, team: &TeamStore) -> bool {
+pub fn is_of(launcher: &Launcher, team: &TeamStore) -> bool {
     launcher.root == team.root() && launcher.team == *team.name()
 }
 
@@ -146,10 +142,7 @@ fn mark(run: &Incarnation) -> String {
 }
 
 /// Ends these runs and closes their panes. Returns each with the launcher that it was found by.
-pub(in crate::ops) fn end_runs<'l>(
-    ctx: &Context,
-    runs: &'l [Launcher],
-) -> Vec<(&'l Launcher, EndedRun)> {
+pub(crate) fn end_runs<'l>(ctx: &Context, runs: &'l [Launcher]) -> Vec<(&'l Launcher, EndedRun)> {
     let panes = panes(ctx, runs);
     let left = end_processes(runs);
     let end = |run: &Launcher| {
@@ -172,7 +165,7 @@ pub(in crate::ops) fn end_runs<'l>(
 
 /// Ends the processes of a run, then closes its pane if it still exists. Returns whether no process
 /// is left.
-pub(in crate::ops) fn end_pane(
+pub(crate) fn end_pane(
     ctx: &Context,
     run: &Launcher,
     resident: &Resident,
@@ -201,7 +194,7 @@ fn close(ctx: &Context, run: &Launcher, resident: &Resident) -> Result<(), OpsEr
 
 /// Ends the process trees of the launchers, and processes that left the trees but still carry an
 /// incarnation in their environment. Returns the processes that are left.
-pub(in crate::ops) fn end_processes(runs: &[Launcher]) -> Vec<Process> {
+pub(crate) fn end_processes(runs: &[Launcher]) -> Vec<Process> {
     let roots: Vec<Process> = runs.iter().map(|run| run.process).collect();
     let marks: Vec<String> = runs.iter().map(|run| mark(&run.incarnation)).collect();
     let mut left = proc::end_trees(&roots, GRACE);

@@ -1,29 +1,26 @@
 //! The deletion of a team, once nothing of it runs.
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TeamName};
-use crate::model::record::MemberRecord;
-use crate::ops::authority::speaker;
-use crate::ops::ending::{by_process, lost_runs};
-use crate::ops::members::{backends, status};
-use crate::ops::team::lease;
-use crate::ops::team::worktree::{self, Removal};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::{failpoint, proc};
+use crate::authority::speaker;
+use crate::ending::{by_process, lost_runs};
+use crate::members::{backends, status};
+use crate::team::lease;
+use crate::team::worktree::{self, Removal};
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TeamName};
+use model::record::MemberRecord;
+use store::TeamStore;
+use sys::{failpoint, proc};
 
 /// Completes an interrupted deletion of this team, for a person only: nothing is left of the team
 /// that says who may do so. Returns true if there was one.
-pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
+pub fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
     Ok(!speaker::has_token(ctx) && ctx.store.finish_deletion(name)?)
 }
 
 /// Returns the members that phalanx did not start and whose tmux panes are open, as far as visible
 /// from here. Such panes are never closed, because nothing proves whose they are (SD-05).
-pub(crate) fn living_strangers(
-    ctx: &Context,
-    team: &TeamStore,
-) -> Result<Vec<MemberName>, OpsError> {
+pub fn living_strangers(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let mut living = Vec::new();
     for member in team.team()?.teammates().filter(|member| member.pane_id.starts_with('%')) {
         let ours = team.member_record(&member.name)?.is_some();
@@ -36,7 +33,7 @@ pub(crate) fn living_strangers(
 
 /// Deletes a team whose members have all ended, by the state of the processes and not by the roster
 /// (SD-04). Returns the worktrees that stay because work would be lost with them.
-pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
+pub fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
     lease::must_be_left(ctx, team)?;
     status::see_off(team)?;

@@ -3,20 +3,20 @@
 
 use serde::Serialize;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{HostName, MemberName};
-use crate::model::lifecycle::Cause;
-use crate::model::record::MemberRecord;
-use crate::ops::OpsError;
-use crate::ops::ending::remove::{self, MemberRemoval};
-use crate::store::TeamStore;
+use crate::OpsError;
+use crate::ending::remove::{self, MemberRemoval};
+use model::event::{EventKind, Note};
+use model::id::{HostName, MemberName};
+use model::lifecycle::Cause;
+use model::record::MemberRecord;
+use store::TeamStore;
 
 /// The output of `host lost`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LostHost {
-    pub(crate) host: HostName,
+pub struct LostHost {
+    pub host: HostName,
     /// The members that were given up; their tasks are free again.
-    pub(crate) members: Vec<MemberName>,
+    pub members: Vec<MemberName>,
 }
 
 /// Gives up all members of `team` on a host.
@@ -24,7 +24,7 @@ pub(crate) struct LostHost {
 /// # Errors
 /// [`OpsError::Usage`] for this host, or a team of files. The members that were reached before an
 /// error are given up.
-pub(crate) fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> {
+pub fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> {
     let refused = |problem: &str| {
         Err(OpsError::Usage {
             problem: problem.to_owned(),

@@ -1,13 +1,13 @@
 //! Runs that no record names: their spawner was killed before it could record them.
 
-use crate::ops::Context;
-use crate::ops::ending::by_process::{self, EndedRun};
-use crate::ops::members::launchers::Launcher;
-use crate::store::{StoreError, TeamStore};
-use crate::sys::proc::Process;
+use crate::Context;
+use crate::ending::by_process::{self, EndedRun};
+use crate::members::launchers::Launcher;
+use store::{StoreError, TeamStore};
+use sys::proc::Process;
 
 /// Returns the launchers of one team that no record names.
-pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
+pub fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
     lost_launchers(ctx, team).into_iter().map(|launcher| launcher.process).collect()
 }
 
@@ -22,13 +22,13 @@ fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
 }
 
 /// Ends the runs of one team that no record names, and closes their panes.
-pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
+pub fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
     let lost = lost_launchers(ctx, team);
     by_process::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
 }
 
 /// Returns true if no team knows the run of this launcher. A team that cannot be read may know it.
-pub(in crate::ops) fn is_orphan(ctx: &Context, launcher: &Launcher) -> bool {
+pub(crate) fn is_orphan(ctx: &Context, launcher: &Launcher) -> bool {
     let team = ctx.store.under(&launcher.root).team(&launcher.team);
     match team.and_then(|team| team.member_records()) {
         Ok(records) => !records.iter().any(|record| record.is(&launcher.incarnation)),

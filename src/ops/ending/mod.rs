@@ -1,13 +1,13 @@
 //! From the request to a closed pane.
 
-pub(crate) mod by_process;
-pub(crate) mod delete;
-pub(crate) mod lost_host;
-pub(crate) mod lost_runs;
-pub(in crate::ops) mod prune;
-pub(crate) mod remove;
-pub(crate) mod report;
-pub(crate) mod shutdown;
-pub(crate) mod stop;
-pub(crate) mod stop_without_lead;
-pub(crate) mod unseen;
+pub mod by_process;
+pub mod delete;
+pub mod lost_host;
+pub mod lost_runs;
+pub mod prune;
+pub mod remove;
+pub mod report;
+pub mod shutdown;
+pub mod stop;
+pub mod stop_without_lead;
+pub mod unseen;

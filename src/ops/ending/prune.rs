@@ -1,11 +1,11 @@
 //! Prunes requests that ended long ago; the journal keeps them for good. The newest stay, so that a
 //! second or late answer reports how the request ended.
 
-use crate::model::question::Question;
-use crate::model::request::ShutdownRequest;
-use crate::model::time::Timestamp;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
+use crate::OpsError;
+use model::question::Question;
+use model::request::ShutdownRequest;
+use model::time::Timestamp;
+use store::TeamStore;
 
 /// Ended requests of each kind that stay.
 const ENDED_KEPT: usize = 256;
@@ -14,7 +14,7 @@ const ENDED_KEPT: usize = 256;
 const PRUNE_ABOVE: usize = 2 * ENDED_KEPT;
 
 /// Prunes the questions of members; `all` are all of the team.
-pub(in crate::ops) fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsError> {
+pub fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsError> {
     let settled = all.iter().filter(|question| question.is_settled());
     let at = |question: &Question| {
         question.decision.as_ref().map_or(Timestamp(0), |decision| decision.at)
@@ -26,7 +26,7 @@ pub(in crate::ops) fn questions(team: &TeamStore, all: &[Question]) -> Result<()
 }
 
 /// Prunes shutdown requests. Those of each member's last run stay for the team's report.
-pub(in crate::ops) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
+pub fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
     let all = team.requests()?;
     if all.len() <= PRUNE_ABOVE {
         return Ok(());

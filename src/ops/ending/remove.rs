@@ -1,21 +1,21 @@
 //! Removes runs that are over: takes the members off the roster, releases their tasks, and
 //! notifies the lead and the journal. Every step is idempotent.
 
-use crate::model::board::Board;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::lifecycle::Cause;
-use crate::model::protocol::{Message, TeammateTerminated};
-use crate::model::record::MemberRecord;
-use crate::model::task::Task;
-use crate::model::text;
-use crate::ops::board::task;
-use crate::ops::ending::stop::{self, StopMode};
-use crate::ops::mail::post::{Post, send_all};
-use crate::ops::members::presence;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::failpoint;
+use crate::board::task;
+use crate::ending::stop::{self, StopMode};
+use crate::mail::post::{Post, send_all};
+use crate::members::presence;
+use crate::{Context, OpsError};
+use model::board::Board;
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use model::lifecycle::Cause;
+use model::protocol::{Message, TeammateTerminated};
+use model::record::MemberRecord;
+use model::task::Task;
+use model::text;
+use store::{StoreError, TeamStore};
+use sys::failpoint;
 
 /// Upper bound of the time between the last action of a process and its exit.
 const LAST_WORDS_MS: u64 = 10_000;
@@ -29,25 +29,25 @@ type Released = (Vec<Task>, Board);
 
 /// A run that has left the team, and the tasks that it gave back.
 #[derive(Debug, Clone)]
-pub(in crate::ops) struct RemovedMember<'a> {
-    pub(in crate::ops) run: &'a MemberRemoval,
-    pub(in crate::ops) released: Vec<Task>,
+pub struct RemovedMember<'a> {
+    pub run: &'a MemberRemoval,
+    pub released: Vec<Task>,
     /// It was started for one task.
-    pub(in crate::ops) is_task_run: bool,
+    pub(crate) is_task_run: bool,
 }
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MemberRemoval {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
-    pub(crate) cause: Cause,
-    pub(crate) reason: String,
+pub struct MemberRemoval {
+    pub name: MemberName,
+    pub incarnation: Incarnation,
+    pub cause: Cause,
+    pub reason: String,
 }
 
 impl MemberRemoval {
     /// Returns the removal of a run that ended by itself: its program has exited or vanished.
-    pub(crate) fn of_exited(record: &MemberRecord) -> MemberRemoval {
+    pub fn of_exited(record: &MemberRecord) -> MemberRemoval {
         MemberRemoval {
             name: record.name.clone(),
             incarnation: record.incarnation.clone(),
@@ -64,7 +64,7 @@ impl MemberRemoval {
 ///
 /// # Errors
 /// The first error. The members that it does not concern are removed all the same.
-pub(crate) fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsError> {
+pub fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsError> {
     let mut first_error = Ok(());
     let (mut events, mut ended) = (Vec::new(), Vec::new());
     for one in removals {
@@ -132,7 +132,7 @@ fn announce_ended_tasks(
 }
 
 /// Removes a run whose processes are gone. Its placement is closed first, if it is proven ours.
-pub(in crate::ops) fn stop_and_remove(
+pub(crate) fn stop_and_remove(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
@@ -149,7 +149,7 @@ fn end(team: &TeamStore, one: &MemberRemoval) -> Result<Option<Note>, OpsError> 
 
 /// Returns true if no newer run of the name has begun. Call it under the roster's lock, under which
 /// a newer run joins.
-pub(in crate::ops) fn is_latest(
+pub(crate) fn is_latest(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -158,10 +158,7 @@ pub(in crate::ops) fn is_latest(
 }
 
 /// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
-pub(in crate::ops) fn announce(
-    team: &TeamStore,
-    removed: &[RemovedMember<'_>],
-) -> Result<(), OpsError> {
+pub fn announce(team: &TeamStore, removed: &[RemovedMember<'_>]) -> Result<(), OpsError> {
     notify(team, removed)?;
     failpoint::hit("remove.noticed");
     journal_removed(team, removed)
@@ -170,10 +167,7 @@ pub(in crate::ops) fn announce(
 /// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
 /// incarnation as id; recovery finds by that id a notice that was sent before a crash. A task run
 /// that has ended its task needs no notice: the report of the task has its end.
-pub(in crate::ops) fn notify(
-    team: &TeamStore,
-    removed: &[RemovedMember<'_>],
-) -> Result<(), OpsError> {
+pub fn notify(team: &TeamStore, removed: &[RemovedMember<'_>]) -> Result<(), OpsError> {
     let post = |one: &RemovedMember<'_>| {
         let notice = notice(one.run, &one.released);
         let post = Post::new(&MemberName::system(), &MemberName::lead(), notice);
@@ -185,7 +179,7 @@ pub(in crate::ops) fn notify(
 }
 
 /// Journals that the members have left.
-pub(in crate::ops) fn journal_removed(
+pub(crate) fn journal_removed(
     team: &TeamStore,
     removed: &[RemovedMember<'_>],
 ) -> Result<(), OpsError> {
@@ -240,12 +234,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::id::{TaskId, TeamName};
-    use crate::model::sample;
-    use crate::model::settings::Settings;
-    use crate::model::team::{Member, Team};
-    use crate::model::time::Timestamp;
-    use crate::store::Store;
+    use model::id::{TaskId, TeamName};
+    use model::sample;
+    use model::settings::Settings;
+    use model::team::{Member, Team};
+    use model::time::Timestamp;
+    use store::Store;
 
     const AT: Timestamp = Timestamp(1);
 

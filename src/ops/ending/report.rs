@@ -7,27 +7,27 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::request::{self, ShutdownFinding, ShutdownRequest};
-use crate::model::shutdown_check::{self, WorkTree};
-use crate::model::text;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::exec::{self, ExecCommand};
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::request::{self, ShutdownFinding, ShutdownRequest};
+use model::shutdown_check::{self, WorkTree};
+use model::text;
+use store::TeamStore;
+use sys::exec::{self, ExecCommand};
 
 /// Time limit of git for one directory.
 const GIT: Duration = Duration::from_secs(5);
 
 /// Verifies the last request of each member that has ended or refused, unless it was verified
 /// before.
-pub(crate) fn report_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn report_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let mut requests = request::latest(team.requests()?);
     report_findings(ctx, team, &mut requests)
 }
 
 /// Verifies these requests, each once; open ones are skipped. If the team was deleted, they are
 /// judged as last read.
-pub(crate) fn report_findings(
+pub fn report_findings(
     ctx: &Context,
     team: &TeamStore,
     requests: &mut [ShutdownRequest],

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, RequestId};
-use crate::model::protocol::{self, Message};
-use crate::model::record::MemberRecord;
-use crate::model::request::{ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
-use crate::model::text;
-use crate::ops::authority::names::started_record;
-use crate::ops::mail::post::Post;
-use crate::ops::members::lead;
-use crate::ops::{Kind, OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::clock::Deadline;
-use crate::sys::parallel::parallel_map;
-use crate::sys::{failpoint, rand};
+use crate::authority::names::started_record;
+use crate::mail::post::Post;
+use crate::members::lead;
+use crate::{Kind, OpsError, now};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, RequestId};
+use model::protocol::{self, Message};
+use model::record::MemberRecord;
+use model::request::{ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
+use model::text;
+use store::TeamStore;
+use sys::clock::Deadline;
+use sys::parallel::parallel_map;
+use sys::{failpoint, rand};
 
 /// Maximum number of mailboxes that are written at once.
 const AT_ONCE: usize = 16;
@@ -31,17 +31,17 @@ const NAMED_SUBJECT: usize = 30;
 
 /// The options of a shutdown.
 #[derive(Debug, Clone)]
-pub(crate) struct ShutdownOptions {
-    pub(crate) reason: Option<String>,
-    pub(crate) deadline_s: u64,
+pub struct ShutdownOptions {
+    pub reason: Option<String>,
+    pub deadline_s: u64,
     /// End the members without asking them.
-    pub(crate) force: bool,
+    pub force: bool,
 }
 
 /// Files a request of `asker` for each of `names`. A second request for the same run returns the
 /// first, so that asking twice does no harm; `force` is added to it. A member that asks for its own
 /// end has agreed to it.
-pub(crate) fn ask(
+pub fn ask(
     team: &TeamStore,
     asker: &MemberName,
     names: &[MemberName],
@@ -81,23 +81,20 @@ pub(crate) fn ask(
 
 /// Lets no member start while the team is ended, for `deadline_s` and the time that the lead may
 /// need beyond it. A lead that restarts members would otherwise undo the end (SD-14).
-pub(crate) fn hold_starts(team: &TeamStore, deadline_s: u64) -> Result<(), OpsError> {
+pub fn hold_starts(team: &TeamStore, deadline_s: u64) -> Result<(), OpsError> {
     let length = Duration::from_secs(deadline_s).saturating_add(MARGIN);
     let until = now().plus_ms(u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
     Ok(team.change_settings(|settings| settings.ends_until = Some(until))?)
 }
 
 /// Lets members start again: the team was kept.
-pub(crate) fn allow_starts(team: &TeamStore) -> Result<(), OpsError> {
+pub fn allow_starts(team: &TeamStore) -> Result<(), OpsError> {
     Ok(team.change_settings(|settings| settings.ends_until = None)?)
 }
 
 /// Returns the progress message: the members that have not ended, their tasks, and the time limit.
 /// `None` once all have ended.
-pub(crate) fn awaited(
-    team: &TeamStore,
-    ids: &BTreeSet<RequestId>,
-) -> Result<Option<String>, OpsError> {
+pub fn awaited(team: &TeamStore, ids: &BTreeSet<RequestId>) -> Result<Option<String>, OpsError> {
     let open: Vec<ShutdownRequest> =
         team.requests()?.into_iter().filter(|r| r.is_open() && ids.contains(&r.id)).collect();
     let board = team.board()?;
@@ -247,7 +244,7 @@ fn file(
 }
 
 /// Records the outcome of a request. Only the first outcome counts.
-pub(crate) fn resolve(
+pub fn resolve(
     team: &TeamStore,
     id: &RequestId,
     outcome: ShutdownOutcome,
@@ -290,7 +287,7 @@ fn with_work_left(note: Note, work_left: &WorkLeft) -> Note {
 
 /// Records that the member agrees, and how it leaves its work. A lead that takes over later carries
 /// the request out from there.
-pub(crate) fn record_agreement(
+pub fn record_agreement(
     team: &TeamStore,
     id: &RequestId,
     work_left: &WorkLeft,
@@ -305,28 +302,28 @@ pub(crate) fn record_agreement(
 }
 
 /// Returns all requests, oldest first.
-pub(crate) fn requests(team: &TeamStore) -> Result<Vec<ShutdownRequest>, OpsError> {
+pub fn requests(team: &TeamStore) -> Result<Vec<ShutdownRequest>, OpsError> {
     Ok(team.requests()?)
 }
 
-pub(crate) fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownRequest, OpsError> {
+pub fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownRequest, OpsError> {
     Ok(team.request(id)?)
 }
 
 /// The outcome of one shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ShutdownResult {
-    pub(crate) name: MemberName,
+pub struct ShutdownResult {
+    pub name: MemberName,
     /// The word of its outcome; `requested` while it has none.
-    pub(crate) outcome: &'static str,
-    pub(crate) request_id: RequestId,
+    pub outcome: &'static str,
+    pub request_id: RequestId,
     /// The member's answer, or the error.
-    pub(crate) reason: Option<String>,
-    pub(crate) elapsed_ms: Option<u64>,
+    pub reason: Option<String>,
+    pub elapsed_ms: Option<u64>,
     #[serde(flatten)]
-    pub(crate) work_left: WorkLeft,
+    pub work_left: WorkLeft,
     /// Deviations that verification found; also empty before verification.
-    pub(crate) deviations: Vec<ShutdownFinding>,
+    pub deviations: Vec<ShutdownFinding>,
 }
 
 /// Time beyond the members' deadline that a running lead may need to end them.
@@ -334,7 +331,7 @@ const MARGIN: Duration = Duration::from_secs(20);
 
 /// The result of waiting for a lead to carry requests out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub enum Awaited {
     /// All requests have ended.
     Ended,
     /// No phalanx leads the team any longer; the caller may take over.
@@ -354,7 +351,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// # Errors
 /// [`OpsError::Deadline`] if a running lead has not carried them out [`MARGIN`] after `limit`, the
 /// members' deadline. a refusal if the lead is stopped at `limit`.
-pub(crate) fn await_end(
+pub fn await_end(
     team: &TeamStore,
     requests: &mut [ShutdownRequest],
     limit: Duration,
@@ -422,7 +419,7 @@ fn await_step(
 
 /// Returns the outcomes of these requests. All members of a team that was deleted meanwhile have
 /// ended.
-pub(crate) fn outcomes(
+pub fn outcomes(
     team: &TeamStore,
     requests: &[ShutdownRequest],
 ) -> Result<Vec<ShutdownResult>, OpsError> {
@@ -451,8 +448,8 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, 
 
 /// Returns the teammates that can be asked to end: those that phalanx started and that are on the
 /// roster or alive.
-pub(crate) fn all_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
-    let mut ours = crate::ops::members::status::live_members(team)?;
+pub fn all_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let mut ours = crate::members::status::live_members(team)?;
     for member in team.team()?.teammates() {
         if team.member_record(&member.name)?.is_some() && !ours.contains(&member.name) {
             ours.push(member.name.clone());

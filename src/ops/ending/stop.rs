@@ -9,18 +9,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::backend::{Backend, CloseOutcome, Mark};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::HostName;
-use crate::model::placement::{Placement, ProcessId, Verdict};
-use crate::model::record::MemberRecord;
-use crate::ops::hosts::client;
-use crate::ops::hosts::wire::RunToEnd;
-use crate::ops::members::backends;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::clock::{self, Deadline};
-use crate::sys::proc::{self, Liveness, Process};
+use crate::hosts::client;
+use crate::hosts::wire::RunToEnd;
+use crate::members::backends;
+use crate::{Context, OpsError};
+use backend::{Backend, CloseOutcome, Mark};
+use model::event::{EventKind, Note};
+use model::id::HostName;
+use model::placement::{Placement, ProcessId, Verdict};
+use model::record::MemberRecord;
+use store::TeamStore;
+use sys::clock::{self, Deadline};
+use sys::proc::{self, Liveness, Process};
 
 /// Time limit for a program that has agreed to exit by itself.
 const OWN_END: Duration = Duration::from_millis(700);
@@ -34,7 +34,7 @@ const UNKNOWN_PAUSE: Duration = Duration::from_millis(20);
 
 /// The way in which a run is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopMode {
+pub enum StopMode {
     /// The member has agreed: its program may exit by itself first.
     Agreed,
     /// The launcher is signalled at once.
@@ -43,9 +43,9 @@ pub(crate) enum StopMode {
 
 /// A run that is to end.
 #[derive(Debug, Clone)]
-pub(crate) struct MemberStop {
-    pub(crate) record: MemberRecord,
-    pub(crate) mode: StopMode,
+pub struct MemberStop {
+    pub record: MemberRecord,
+    pub mode: StopMode,
 }
 
 /// Ends the processes and closes the placements of these runs. Returns one result for each, in
@@ -55,7 +55,7 @@ pub(crate) struct MemberStop {
 /// [`OpsError::NotEnded`] for a process that still runs. The backend's error for a placement that
 /// is not proven ours, which is left alone. A foreign placement counts as closed if its launcher is
 /// dead.
-pub(crate) fn stop_all(
+pub fn stop_all(
     ctx: &Context,
     team: &TeamStore,
     stops: &[MemberStop],
@@ -79,7 +79,7 @@ pub(crate) fn stop_all(
 }
 
 /// Ends one run, as [`stop_all`] does.
-pub(crate) fn stop(
+pub fn stop(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,

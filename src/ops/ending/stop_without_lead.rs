@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::lifecycle::Cause;
-use crate::model::record::MemberRecord;
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::ops::ending::remove::{self, MemberRemoval};
-use crate::ops::ending::shutdown;
-use crate::ops::ending::stop::{self, MemberStop, StopMode};
-use crate::ops::members::lead;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::clock::{Deadline, sleep};
-use crate::sys::failpoint;
-use crate::sys::proc::{self, Process};
+use crate::ending::remove::{self, MemberRemoval};
+use crate::ending::shutdown;
+use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::members::lead;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::lifecycle::Cause;
+use model::record::MemberRecord;
+use model::request::{ShutdownOutcome, ShutdownRequest};
+use store::TeamStore;
+use sys::clock::{Deadline, sleep};
+use sys::failpoint;
+use sys::proc::{self, Process};
 
 /// Maximum number of times that the lead is continued, and the time limit of each.
 const TRIES: usize = 20;
@@ -24,7 +24,7 @@ const MOMENT: Duration = Duration::from_millis(500);
 
 /// Makes a stopped lead release the team's locks, which would block every step: continues the lead
 /// until it holds none, then stops it again.
-pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
+pub fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
     let Some(lead) = lead::stopped_process(team)? else { return Ok(()) };
     let lead = Process { pid: lead.pid, start: lead.start };
     let mut was_continued = false;
@@ -53,7 +53,7 @@ pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
 }
 
 /// Carries out those of the requests that are open. Returns all of them in their current state.
-pub(crate) fn end_members(
+pub fn end_members(
     ctx: &Context,
     team: &TeamStore,
     requests: Vec<ShutdownRequest>,

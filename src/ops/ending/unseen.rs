@@ -1,20 +1,20 @@
 //! The work of a team that would be lost if the team were deleted now: unread results, and work
 //! that waits for a review.
 
-use crate::model::id::TaskId;
-use crate::model::settings::Finish;
-use crate::model::task::TaskState;
-use crate::ops::OpsError;
-use crate::ops::effects::results;
-use crate::ops::members::lead;
-use crate::store::TeamStore;
+use crate::OpsError;
+use crate::effects::results;
+use crate::members::lead;
+use model::id::TaskId;
+use model::settings::Finish;
+use model::task::TaskState;
+use store::TeamStore;
 
 /// Number of tasks that a sentence names.
 const NAMED: usize = 5;
 
 /// Unread results and work in review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UnseenWork {
+pub struct UnseenWork {
     in_review: Vec<TaskId>,
     /// The number of unread reports of ended tasks.
     reports: usize,
@@ -23,7 +23,7 @@ pub(crate) struct UnseenWork {
 }
 
 /// Returns the unseen work; `None` if all was seen.
-pub(crate) fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsError> {
+pub fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsError> {
     let board = team.board()?;
     let in_review = board.work().filter(|task| task.state == TaskState::InReview);
     let in_review: Vec<TaskId> = in_review.map(|task| task.id).collect();
@@ -37,7 +37,7 @@ pub(crate) fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsErr
 
 impl UnseenWork {
     /// Returns the work in words.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let reports = match self.reports {
             0 => None,
             1 => Some("1 unread report of ended tasks".to_owned()),
@@ -58,7 +58,7 @@ impl UnseenWork {
     }
 
     /// Returns the commands that show the work and decide about it.
-    pub(crate) fn advice(&self) -> String {
+    pub fn advice(&self) -> String {
         let has_reports = self.reports > 0 || self.unreported > 0;
         let read = has_reports.then(|| "read the reports with `phalanx inbox`".to_owned());
         let decide = self.in_review.first().map(|id| {

@@ -6,9 +6,9 @@ use super::kind::Kind;
 
 /// An error of an operation on another host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RemoteFailure {
-    pub(crate) kind: Kind,
-    pub(crate) text: String,
+pub struct RemoteFailure {
+    pub kind: Kind,
+    pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
 }

@@ -1,24 +1,23 @@
 //! Classes and hints of the errors that come from the store and from git worktrees.
 
 use super::kind::Kind;
-use crate::model::board::Refusal;
-use crate::model::id::{MemberName, TeamName, nearest_name};
-use crate::model::name::nearest;
-use crate::model::task::TaskState;
-use crate::model::workspace::FileFault;
-use crate::remote::HostError;
-use crate::store::{DatabaseError, StoreError};
-use crate::worktree::WorktreeError;
+use model::board::Refusal;
+use model::id::{MemberName, TeamName, nearest_name};
+use model::name::nearest;
+use model::task::TaskState;
+use model::workspace::FileFault;
+use remote::HostError;
+use store::{DatabaseError, StoreError};
+use worktree::WorktreeError;
 
 /// The hint for commands that need a team where none exists.
-pub(crate) const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
+pub const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
 
 /// Lists the known names, after a suggestion of the nearest.
 pub(super) fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
-    let known =
-        known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
+    let known = known.iter().map(|name| model::text::line(name)).collect::<Vec<_>>().join(", ");
     let nearest =
-        nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
+        nearest.as_ref().map(|name| format!("did you mean `{}`? ", model::text::line(name)));
     format!("{}{what}: {known}", nearest.unwrap_or_default())
 }
 
@@ -150,7 +149,7 @@ pub(super) fn store_kind(e: &StoreError) -> Kind {
         | StoreError::HostTaken { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
         StoreError::Database(e) => database_kind(e),
-        StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
+        StoreError::Lock(sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
         StoreError::Corrupt { .. }
         | StoreError::BadDocument { .. }
         | StoreError::Contended { .. }
@@ -242,7 +241,7 @@ pub(super) fn store_hint(e: &StoreError) -> Option<String> {
 
 /// Returns the hint for a team that another program made. `adopting` is true if the command was to
 /// adopt it.
-pub(in crate::ops) fn adopt_hint(team: &TeamName, adopting: bool) -> String {
+pub(crate) fn adopt_hint(team: &TeamName, adopting: bool) -> String {
     match adopting {
         true => format!(
             "if that program has ended, or does not lead this team: `phalanx adopt --force -t {team}`"

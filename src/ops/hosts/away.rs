@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::link::{GIT, HostLink};
 use super::wire::{CommitRequest, HostRequest, SentBundle};
-use crate::model::worktree::{Checkout, Condition, RepositoryCopy};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::rand;
-use crate::worktree::{Preview, RemovalOutcome, Repository, WorktreeState};
+use crate::{Context, OpsError};
+use model::worktree::{Checkout, Condition, RepositoryCopy};
+use store::TeamStore;
+use sys::rand;
+use worktree::{Preview, RemovalOutcome, Repository, WorktreeState};
 
 /// A worktree on a host that can be reached.
 pub(crate) struct AwayWorktree<'a> {

@@ -6,16 +6,14 @@ use serde::de::DeserializeOwned;
 
 use super::link::{HostLink, QUICK};
 use super::wire::{HostRequest, MarkedPlacement};
-use crate::backend::{
-    Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest,
-};
-use crate::model::id::{HostName, MemberName};
-use crate::model::input::Input;
-use crate::model::placement::{BackendKind, Placement, Verdict};
-use crate::model::spec::Terminal;
-use crate::ops::error::RemoteFailure;
-use crate::ops::{Context, Kind, OpsError};
-use crate::store::TeamStore;
+use crate::error::RemoteFailure;
+use crate::{Context, Kind, OpsError};
+use backend::{Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest};
+use model::id::{HostName, MemberName};
+use model::input::Input;
+use model::placement::{BackendKind, Placement, Verdict};
+use model::spec::Terminal;
+use store::TeamStore;
 
 /// The backend of placements on another host. It creates none: `client::spawn` does.
 pub(crate) struct RemoteBackend {

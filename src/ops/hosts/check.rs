@@ -4,13 +4,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::model::causes::error_chain;
-use crate::model::host::HostConfig;
-use crate::model::text;
-use crate::ops::OpsError;
-use crate::remote::{
-    ClockOffset, HostConnection, HostError, HostFacts, clock_offset, facts, timed,
-};
+use crate::OpsError;
+use model::causes::error_chain;
+use model::host::HostConfig;
+use model::text;
+use remote::{ClockOffset, HostConnection, HostError, HostFacts, clock_offset, facts, timed};
 
 /// Clock difference beyond which times in the team's files would mislead. Milliseconds.
 const CLOCK_LIMIT_MS: u64 = 60_000;
@@ -19,48 +17,48 @@ const OWN_VERSION: &str = concat!("phalanx ", env!("CARGO_PKG_VERSION"));
 
 /// The state of a host. Facts are missing if the host could not be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct HostReport {
-    pub(crate) name: String,
-    pub(crate) ssh: String,
-    pub(crate) dir: String,
-    pub(crate) reachable: bool,
+pub struct HostReport {
+    pub name: String,
+    pub ssh: String,
+    pub dir: String,
+    pub reachable: bool,
     /// Time to connect; a few milliseconds if the connection existed.
-    pub(crate) connect_ms: Option<u64>,
+    pub connect_ms: Option<u64>,
     /// Operating system and architecture.
-    pub(crate) system: Option<String>,
+    pub system: Option<String>,
     /// Path and version of phalanx there.
-    pub(crate) phalanx_path: Option<String>,
-    pub(crate) phalanx: Option<String>,
-    pub(crate) tmux: Option<String>,
-    pub(crate) git: Option<String>,
+    pub phalanx_path: Option<String>,
+    pub phalanx: Option<String>,
+    pub tmux: Option<String>,
+    pub git: Option<String>,
     /// Clock of the host minus clock of this machine.
-    pub(crate) clock_offset_ms: Option<i64>,
+    pub clock_offset_ms: Option<i64>,
     /// Largest error of the offset.
-    pub(crate) clock_error_ms: Option<u64>,
+    pub clock_error_ms: Option<u64>,
     /// The host reaches the shared store of the selected team; `None` if there is no such team, or
     /// the host has another problem.
-    pub(crate) store: Option<bool>,
+    pub store: Option<bool>,
     /// Empty if members could run there.
-    pub(crate) problems: Vec<HostProblem>,
+    pub problems: Vec<HostProblem>,
 }
 
 /// A reason why members cannot run on a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct HostProblem {
-    pub(crate) problem: String,
+pub struct HostProblem {
+    pub problem: String,
     /// The next step for the user.
-    pub(crate) fix: Option<String>,
+    pub fix: Option<String>,
 }
 
 impl HostReport {
     /// Returns true if the only problem is phalanx, which could be installed.
-    pub(crate) fn needs_program(&self) -> bool {
+    pub fn needs_program(&self) -> bool {
         self.system.is_some() && self.phalanx.as_deref() != Some(OWN_VERSION)
     }
 }
 
 /// Checks one host. Creates its work directory if it is missing.
-pub(crate) fn check(host: &HostConfig, control_dir: &Path) -> HostReport {
+pub fn check(host: &HostConfig, control_dir: &Path) -> HostReport {
     let mut report = HostReport {
         name: host.name.to_string(),
         ssh: host.ssh.clone(),
@@ -86,7 +84,7 @@ fn failure(error: &HostError) -> HostProblem {
 
 impl HostReport {
     /// Adds whether the host reaches the store of a team.
-    pub(crate) fn add_store(&mut self, reached: Result<(), OpsError>) {
+    pub fn add_store(&mut self, reached: Result<(), OpsError>) {
         self.store = Some(reached.is_ok());
         if let Err(e) = reached {
             let (problem, fix) = (error_chain(&e), e.hint());
@@ -167,7 +165,7 @@ fn problems(host: &HostConfig, found: &HostFacts, clock: Option<ClockOffset>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::hosts::parse_hosts;
+    use config::hosts::parse_hosts;
 
     fn host() -> HostConfig {
         let text = "[[host]]\nname = \"build\"\nssh = \"b\"\ndir = \"/w\"\n";

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use super::link::{HostLink, QUICK};
 use super::wire::{HostRequest, LogChunk, LogRequest, RunToEnd};
-use crate::model::id::{HostName, Incarnation, MemberName};
-use crate::model::record::MemberRecord;
-use crate::ops::error::RemoteFailure;
-use crate::ops::hosts::log_part::{LogPart, LogRange};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::clock::Deadline;
-use crate::sys::proc::Liveness;
+use crate::error::RemoteFailure;
+use crate::hosts::log_part::{LogPart, LogRange};
+use crate::{Context, OpsError};
+use model::id::{HostName, Incarnation, MemberName};
+use model::record::MemberRecord;
+use store::TeamStore;
+use sys::clock::Deadline;
+use sys::proc::Liveness;
 
 /// Time for the answers of other hosts that a view or a command waits for.
 pub(crate) const HOSTS_ANSWER: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const ENDING: Duration = Duration::from_secs(40);
 
 /// Ends runs on a host. Returns one result for each, in order; nothing is ended if the host cannot
 /// be reached.
-pub(crate) fn stop(
+pub fn stop(
     ctx: &Context,
     team: &TeamStore,
     host: &HostName,
@@ -51,7 +51,7 @@ pub(crate) fn stop(
 /// Returns the runs among `records` that their hosts, which are not this one, report as dead and
 /// that have not ended on record. A run on a host that does not answer within `limit` is not among
 /// them.
-pub(crate) fn dead_runs(
+pub fn dead_runs(
     ctx: &Context,
     team: &TeamStore,
     records: &[MemberRecord],
@@ -65,18 +65,18 @@ pub(crate) fn dead_runs(
 /// The answer of a host about its runs that have not ended on record.
 #[derive(Debug)]
 pub(crate) struct HostAnswer {
-    pub(crate) host: HostName,
+    pub host: HostName,
     /// Why it could not be asked. Its runs are then unknown.
-    pub(crate) problem: Option<OpsError>,
-    pub(crate) runs: Vec<RunSeen>,
+    pub problem: Option<OpsError>,
+    pub runs: Vec<RunSeen>,
 }
 
 /// A run and its liveness, as its host sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RunSeen {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
-    pub(crate) liveness: Liveness,
+pub struct RunSeen {
+    pub name: MemberName,
+    pub incarnation: Incarnation,
+    pub liveness: Liveness,
 }
 
 /// Asks all other hosts that have runs among `records`, at the same time, and returns their answers
@@ -149,7 +149,7 @@ fn ask_host(
 ///
 /// # Errors
 /// The host cannot be reached, or has no such log.
-pub(in crate::ops) fn read_log(
+pub(crate) fn read_log(
     ctx: &Context,
     team: &TeamStore,
     host: &HostName,

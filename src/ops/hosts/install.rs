@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::model::host::HostConfig;
-use crate::ops::{Context, OpsError};
-use crate::remote::{Executable, HostConnection, facts};
-use crate::sys::{fs, rand};
+use crate::{Context, OpsError};
+use model::host::HostConfig;
+use remote::{Executable, HostConnection, facts};
+use sys::{fs, rand};
 
 /// Time to copy the program over a slow line.
 const COPY: Duration = Duration::from_secs(600);
@@ -21,8 +21,8 @@ const HOW_TO_BUILD: &str = "build one: `rustup target add x86_64-unknown-linux-m
 
 /// A program to install.
 #[derive(Debug)]
-pub(crate) struct ProgramFile {
-    pub(crate) path: PathBuf,
+pub struct ProgramFile {
+    pub path: PathBuf,
     bytes: Vec<u8>,
     format: Option<Executable>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct ProgramFile {
 /// # Errors
 /// [`OpsError::Usage`] if this program needs libraries that a host may lack, or if `from` cannot be
 /// read.
-pub(crate) fn program_file(ctx: &Context, from: Option<&Path>) -> Result<ProgramFile, OpsError> {
+pub fn program_file(ctx: &Context, from: Option<&Path>) -> Result<ProgramFile, OpsError> {
     let path = match from {
         Some(from) => ctx.caller.cwd.join(from),
         None => ctx.caller.exe.clone(),
@@ -62,7 +62,7 @@ pub(crate) fn program_file(ctx: &Context, from: Option<&Path>) -> Result<Program
 /// # Errors
 /// [`OpsError::Host`] if a step fails; [`OpsError::Failed`] if the program is for another
 /// architecture, or does not run there.
-pub(crate) fn install(
+pub fn install(
     host: &HostConfig,
     control_dir: &Path,
     program: &ProgramFile,

@@ -14,20 +14,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::wire::{HostCall, HostHello, HostReply, HostRequest, RELEASE};
-use crate::model::host::HostConfig;
-use crate::model::id::{HostName, TeamName};
-use crate::ops::error::RemoteFailure;
-use crate::ops::hosts;
-use crate::ops::{Context, OpsError};
-use crate::remote::{HostChild, HostConnection, HostError, facts};
-use crate::store::TeamStore;
-use crate::worktree::LARGEST_BUNDLE;
+use crate::error::RemoteFailure;
+use crate::hosts;
+use crate::{Context, OpsError};
+use model::host::HostConfig;
+use model::id::{HostName, TeamName};
+use remote::{HostChild, HostConnection, HostError, facts};
+use store::TeamStore;
+use worktree::LARGEST_BUNDLE;
 
 /// Time limit of a request that does not start or end programs.
-pub(in crate::ops) const QUICK: Duration = Duration::from_secs(20);
+pub(crate) const QUICK: Duration = Duration::from_secs(20);
 /// Time limit of a request for which the host runs git, or prepares one worktree: checking it out
 /// takes up to five minutes, and its setup command ten.
-pub(in crate::ops) const GIT: Duration = Duration::from_secs(900);
+pub(crate) const GIT: Duration = Duration::from_secs(900);
 /// Time limit for the connection and the greeting.
 const CONNECT: Duration = Duration::from_secs(30);
 
@@ -63,11 +63,7 @@ pub(crate) fn interactive(
 ///
 /// # Errors
 /// As [`interactive`]; [`OpsError::OnHost`] if the store cannot be reached from there.
-pub(crate) fn reach_store(
-    ctx: &Context,
-    team: &TeamStore,
-    host: &HostName,
-) -> Result<(), OpsError> {
+pub fn reach_store(ctx: &Context, team: &TeamStore, host: &HostName) -> Result<(), OpsError> {
     HostLink::to(ctx, team, host).map(drop)
 }
 
@@ -88,7 +84,7 @@ fn connect(ctx: &Context, config: &HostConfig) -> Result<(HostConnection, String
 }
 
 /// An open connection.
-pub(in crate::ops) struct HostLink {
+pub(crate) struct HostLink {
     host: HostName,
     connection: HostConnection,
     stdin: Mutex<(u64, ChildStdin)>,
@@ -103,7 +99,7 @@ impl HostLink {
     /// # Errors
     /// [`OpsError::NoSuchHost`] for a host that is not configured here; [`OpsError::Host`] if it
     /// cannot be reached; [`OpsError::OnHost`] if the server there refuses.
-    pub(in crate::ops) fn to(
+    pub(crate) fn to(
         ctx: &Context,
         team: &TeamStore,
         host: &HostName,
@@ -150,16 +146,16 @@ impl HostLink {
         Ok(link)
     }
 
-    pub(in crate::ops) fn host(&self) -> &HostName {
+    pub(crate) fn host(&self) -> &HostName {
         &self.host
     }
 
-    pub(in crate::ops) fn config(&self) -> &HostConfig {
+    pub(crate) fn config(&self) -> &HostConfig {
         self.connection.host()
     }
 
     /// Returns the directory on the host for the files of an operation.
-    pub(in crate::ops) fn transfer_dir(&self, token: &str) -> String {
+    pub(crate) fn transfer_dir(&self, token: &str) -> String {
         format!("{}/transfers/{token}", self.config().dir.trim_end_matches('/'))
     }
 
@@ -167,12 +163,7 @@ impl HostLink {
     ///
     /// # Errors
     /// As [`HostConnection::copy_to`].
-    pub(in crate::ops) fn upload(
-        &self,
-        bytes: &[u8],
-        token: &str,
-        name: &str,
-    ) -> Result<String, OpsError> {
+    pub(crate) fn upload(&self, bytes: &[u8], token: &str, name: &str) -> Result<String, OpsError> {
         let path = format!("{}/{name}", self.transfer_dir(token));
         self.connection.copy_to(bytes, &path, 0o600, TRANSFER)?;
         Ok(path)
@@ -182,12 +173,12 @@ impl HostLink {
     ///
     /// # Errors
     /// As [`HostConnection::copy_from`].
-    pub(in crate::ops) fn download(&self, path: &str, length: u64) -> Result<Vec<u8>, OpsError> {
+    pub(crate) fn download(&self, path: &str, length: u64) -> Result<Vec<u8>, OpsError> {
         Ok(self.connection.copy_from(path, length.min(LARGEST_BUNDLE), TRANSFER)?)
     }
 
     /// Removes the files of an operation. Files that are left have names that are never used again.
-    pub(in crate::ops) fn discard(&self, token: &str) {
+    pub(crate) fn discard(&self, token: &str) {
         let argv = ["rm", "-rf", "--", &self.transfer_dir(token)].map(OsString::from);
         let _ = self.connection.run(&argv, &[], QUICK);
     }
@@ -197,7 +188,7 @@ impl HostLink {
     /// # Errors
     /// [`OpsError::OnHost`] for a request that failed there; [`OpsError::Host`] if the connection
     /// ends first or the deadline has passed: the request may then have been carried out.
-    pub(in crate::ops) fn call<T: DeserializeOwned>(
+    pub(crate) fn call<T: DeserializeOwned>(
         &self,
         request: HostRequest,
         deadline: Duration,

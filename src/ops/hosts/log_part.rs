@@ -4,40 +4,40 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::record::MemberRecord;
-use crate::model::time::Timestamp;
-use crate::ops::OpsError;
-use crate::sys::fs::{self, older, times_of};
+use crate::OpsError;
+use model::record::MemberRecord;
+use model::time::Timestamp;
+use sys::fs::{self, older, times_of};
 
 /// The number of bytes read from a log at once, also by one reply of another host.
-pub(in crate::ops) const CHUNK: u64 = 1024 * 1024;
+pub(crate) const CHUNK: u64 = 1024 * 1024;
 /// A larger file of times is not read: a log has at most one entry for each of its bytes.
 const TIMES_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// The bytes to read of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::ops) struct LogRange {
+pub(crate) struct LogRange {
     /// Read the log before the last rotation.
-    pub(in crate::ops) is_older: bool,
-    pub(in crate::ops) at: u64,
-    pub(in crate::ops) most: u64,
+    pub is_older: bool,
+    pub at: u64,
+    pub most: u64,
     /// Offset of the first line whose time is wanted.
-    pub(in crate::ops) times_from: u64,
+    pub(crate) times_from: u64,
 }
 
 /// The part of a log in a [`LogRange`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::ops) struct LogPart {
-    pub(in crate::ops) bytes: Vec<u8>,
+pub(crate) struct LogPart {
+    pub bytes: Vec<u8>,
     /// The length of the whole log.
-    pub(in crate::ops) len: u64,
-    pub(in crate::ops) has_times: bool,
+    pub len: u64,
+    pub has_times: bool,
     /// Offsets with the times at which the log was written from there.
-    pub(in crate::ops) times: Vec<(u64, Timestamp)>,
+    pub times: Vec<(u64, Timestamp)>,
 }
 
 /// Returns the path of the log of a run on this host.
-pub(in crate::ops) fn log_here(record: &MemberRecord) -> Option<&Path> {
+pub(crate) fn log_here(record: &MemberRecord) -> Option<&Path> {
     record.log().filter(|_| !record.is_elsewhere).map(Path::new)
 }
 
@@ -46,7 +46,7 @@ impl LogPart {
     ///
     /// # Errors
     /// The files cannot be read.
-    pub(in crate::ops) fn read(path: &Path, range: &LogRange) -> Result<LogPart, OpsError> {
+    pub(crate) fn read(path: &Path, range: &LogRange) -> Result<LogPart, OpsError> {
         let full = if range.is_older { older(path) } else { path.to_owned() };
         let len = fs::len(&full)?.unwrap_or(0);
         let has_times = fs::len(&times_of(&full))?.unwrap_or(0) > 0;
@@ -64,7 +64,7 @@ impl LogPart {
 
 /// The times at which a log was written, by byte offset; in the file, lines `MILLISECONDS OFFSET`
 /// in order.
-pub(in crate::ops) struct Times(pub(in crate::ops) Vec<(u64, Timestamp)>);
+pub(crate) struct Times(pub(crate) Vec<(u64, Timestamp)>);
 
 impl Times {
     fn read(log: &Path) -> Result<Times, OpsError> {
@@ -77,7 +77,7 @@ impl Times {
         Ok(Times(text.lines().filter_map(entry).collect()))
     }
 
-    pub(in crate::ops) fn time_at(&self, offset: u64) -> Option<Timestamp> {
+    pub(crate) fn time_at(&self, offset: u64) -> Option<Timestamp> {
         let after = self.0.partition_point(|(from, _)| *from <= offset);
         after.checked_sub(1).and_then(|at| self.0.get(at)).map(|(_, time)| *time)
     }

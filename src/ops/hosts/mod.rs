@@ -1,42 +1,43 @@
 //! Hosts on which members can run: those of a team's manifest, then those of the user's files.
 
-pub(in crate::ops) mod away;
-pub(in crate::ops) mod backend;
+pub mod away;
+pub mod backend;
 mod check;
-pub(in crate::ops) mod client;
+pub mod client;
 mod install;
-pub(in crate::ops) mod link;
-pub(in crate::ops) mod log_part;
-pub(in crate::ops) mod wire;
+pub mod link;
+pub(crate) mod log_part;
+pub mod wire;
 
 use std::path::{Path, PathBuf};
 
-use crate::config::hosts::read_hosts;
-use crate::model::host::{HostChoice, HostConfig};
-use crate::model::id::{HostName, nearest_name};
-use crate::ops::{Context, OpsError};
-use crate::remote::fits_socket;
-use crate::sys::env;
+use crate::{Context, OpsError};
+use config::hosts::read_hosts;
+use model::host::{HostChoice, HostConfig};
+use model::id::{HostName, nearest_name};
+use remote::fits_socket;
+use sys::env;
 
-pub(crate) use check::{HostReport, check};
-pub(in crate::ops) use client::read_log;
-pub(crate) use client::{HOSTS_ANSWER, HostAnswer, ask_hosts, dead_runs};
-pub(crate) use install::{install, program_file};
-pub(crate) use link::{interactive, reach_store};
+pub use check::{HostReport, check};
+pub(crate) use client::HOSTS_ANSWER;
+pub(crate) use client::HostAnswer;
+pub(crate) use client::ask_hosts;
+pub use client::dead_runs;
+pub(crate) use client::read_log;
+pub use install::{install, program_file};
+pub(crate) use link::interactive;
+pub use link::reach_store;
 #[cfg(feature = "testing")]
-pub(crate) use wire::parse_line;
+pub use wire::parse_line;
 
-pub(crate) use crate::config::hosts::ConfiguredHost;
+pub use config::hosts::ConfiguredHost;
 
 /// Returns the hosts of `team`, the settings of a team, and of the user's files, in this order. Of
 /// hosts with the same name the first one counts.
 ///
 /// # Errors
 /// [`OpsError::Usage`] for a file that cannot be read or parsed.
-pub(crate) fn configured(
-    ctx: &Context,
-    team: &[HostConfig],
-) -> Result<Vec<ConfiguredHost>, OpsError> {
+pub fn configured(ctx: &Context, team: &[HostConfig]) -> Result<Vec<ConfiguredHost>, OpsError> {
     let own = |host: &HostConfig| ConfiguredHost {
         config: host.clone(),
         source: "the team's settings".to_owned(),
@@ -57,7 +58,7 @@ pub(crate) fn configured(
 ///
 /// # Errors
 /// As [`configured`].
-pub(crate) fn user_hosts(ctx: &Context) -> Result<Vec<HostConfig>, OpsError> {
+pub fn user_hosts(ctx: &Context) -> Result<Vec<HostConfig>, OpsError> {
     Ok(of_user(ctx)?.into_iter().map(|host| host.config).collect())
 }
 
@@ -83,7 +84,7 @@ fn files(ctx: &Context) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// [`OpsError::NoSuchHost`].
-pub(crate) fn find<'h>(
+pub fn find<'h>(
     hosts: &'h [ConfiguredHost],
     name: &HostName,
 ) -> Result<&'h ConfiguredHost, OpsError> {
@@ -93,7 +94,7 @@ pub(crate) fn find<'h>(
 }
 
 /// Returns the directory of the control sockets: one of the config root, else one for short paths.
-pub(crate) fn control_dir(ctx: &Context) -> PathBuf {
+pub fn control_dir(ctx: &Context) -> PathBuf {
     let short = match ctx.caller.var("XDG_RUNTIME_DIR").map(Path::new) {
         Some(dir) if dir.is_absolute() && fits_socket(&dir.join("phalanx-ssh")) => {
             dir.join("phalanx-ssh")

@@ -4,50 +4,50 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::backend::Label;
-use crate::model::id::{HostName, Incarnation, MemberName, TeamName};
-use crate::model::input::Input;
-use crate::model::launch::LaunchSpec;
-use crate::model::placement::{BackendKind, Layout, Placement};
-use crate::model::scope::Scope;
-use crate::model::settings::BackendChoice;
-use crate::model::time::Timestamp;
-use crate::model::worktree::Checkout;
-use crate::ops::OpsError;
-use crate::ops::error::RemoteFailure;
-use crate::ops::hosts::log_part::{LogPart, LogRange};
-use crate::worktree::{CopyTraits, WorktreeState};
+use crate::OpsError;
+use crate::error::RemoteFailure;
+use crate::hosts::log_part::{LogPart, LogRange};
+use backend::Label;
+use model::id::{HostName, Incarnation, MemberName, TeamName};
+use model::input::Input;
+use model::launch::LaunchSpec;
+use model::placement::{BackendKind, Layout, Placement};
+use model::scope::Scope;
+use model::settings::BackendChoice;
+use model::time::Timestamp;
+use model::worktree::Checkout;
+use worktree::{CopyTraits, WorktreeState};
 
 /// The release whose messages these are.
-pub(in crate::ops) const RELEASE: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// The first line of a connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct HostHello {
+pub(crate) struct HostHello {
     /// The release of the lead. A server of another release refuses.
-    pub(in crate::ops) release: String,
-    pub(in crate::ops) team: TeamName,
+    pub release: String,
+    pub team: TeamName,
     /// The address of the shared store; it may hold a password.
-    pub(in crate::ops) store: String,
+    pub store: String,
     /// The password of the address, if that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::ops) password: Option<String>,
+    pub password: Option<String>,
     /// The name of the server's host. A machine that knows itself by another name refuses.
-    pub(in crate::ops) host: HostName,
+    pub host: HostName,
     /// The work directory, in which members are started.
-    pub(in crate::ops) dir: String,
+    pub dir: String,
 }
 
 /// A later line of the lead.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct HostCall {
-    pub(in crate::ops) id: u64,
-    pub(in crate::ops) request: HostRequest,
+pub(crate) struct HostCall {
+    pub id: u64,
+    pub request: HostRequest,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::ops) enum HostRequest {
+pub(crate) enum HostRequest {
     /// Starts members and replies with a [`RemoteReport`].
     Spawn(RemoteSpawn),
     /// Ends runs and replies with one result for each.
@@ -70,7 +70,7 @@ pub(in crate::ops) enum HostRequest {
         input: Input,
     },
     Label(Vec<(MarkedPlacement, Label)>),
-    /// Replies with one [`Liveness`](crate::sys::proc::Liveness) for each.
+    /// Replies with one [`Liveness`](sys::proc::Liveness) for each.
     Runs(Vec<(MemberName, Incarnation)>),
     /// Opens the host's copy of a repository, and replies with a [`CopyReport`].
     OpenCopy(CopyRequest),
@@ -86,7 +86,7 @@ pub(in crate::ops) enum HostRequest {
         base: String,
     },
     /// Removes a worktree that is still in the state that was seen, and replies with a
-    /// [`crate::worktree::RemovalOutcome`].
+    /// [`worktree::RemovalOutcome`].
     RemoveWorktree {
         checkout: Checkout,
         seen: WorktreeState,
@@ -98,67 +98,67 @@ pub(in crate::ops) enum HostRequest {
 
 /// A repository of the lead's machine, and the commit that a worktree needs.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct CopyRequest {
+pub(crate) struct CopyRequest {
     /// The lead's machine.
-    pub(in crate::ops) origin: HostName,
+    pub origin: HostName,
     /// The repository's main working directory there.
-    pub(in crate::ops) repository: String,
-    pub(in crate::ops) traits: CopyTraits,
-    pub(in crate::ops) commit: String,
+    pub repository: String,
+    pub traits: CopyTraits,
+    pub commit: String,
     /// Names the directory for the files of this operation.
-    pub(in crate::ops) token: String,
+    pub token: String,
 }
 
 /// The host's copy of a repository.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct CopyReport {
-    pub(in crate::ops) path: String,
-    pub(in crate::ops) has_commit: bool,
+pub(crate) struct CopyReport {
+    pub path: String,
+    pub has_commit: bool,
     /// Commits that it has.
-    pub(in crate::ops) tips: Vec<String>,
+    pub tips: Vec<String>,
 }
 
 /// A commit that the host can take from a bundle or an address.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct CommitDelivery {
-    pub(in crate::ops) origin: HostName,
-    pub(in crate::ops) repository: String,
-    pub(in crate::ops) commit: String,
-    pub(in crate::ops) token: String,
-    pub(in crate::ops) from: String,
+pub(crate) struct CommitDelivery {
+    pub origin: HostName,
+    pub repository: String,
+    pub commit: String,
+    pub token: String,
+    pub from: String,
 }
 
 /// Commits of a worktree that the lead's machine lacks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in crate::ops) struct CommitRequest {
-    pub(in crate::ops) checkout: Checkout,
-    pub(in crate::ops) commits: Vec<String>,
+pub(crate) struct CommitRequest {
+    pub checkout: Checkout,
+    pub commits: Vec<String>,
     /// Commits that the lead's machine has.
-    pub(in crate::ops) known: Vec<String>,
-    pub(in crate::ops) token: String,
+    pub known: Vec<String>,
+    pub token: String,
     /// The address to push them to; `None` for a bundle.
-    pub(in crate::ops) to: Option<String>,
+    pub to: Option<String>,
 }
 
 /// A bundle on the host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct SentBundle {
-    pub(in crate::ops) path: String,
+pub(crate) struct SentBundle {
+    pub path: String,
     /// In bytes.
-    pub(in crate::ops) length: u64,
+    pub length: u64,
 }
 
 /// A part of the log of a run.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct LogRequest {
-    pub(in crate::ops) name: MemberName,
-    pub(in crate::ops) incarnation: Incarnation,
-    pub(in crate::ops) range: LogRange,
+pub(crate) struct LogRequest {
+    pub name: MemberName,
+    pub incarnation: Incarnation,
+    pub range: LogRange,
 }
 
 /// A part of a log, as JSON text.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct LogChunk {
+pub(crate) struct LogChunk {
     /// Each byte as the character with its number.
     bytes: String,
     len: u64,
@@ -183,58 +183,58 @@ impl From<LogChunk> for LogPart {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct MarkedPlacement {
-    pub(in crate::ops) placement: Placement,
-    pub(in crate::ops) token: String,
+pub(crate) struct MarkedPlacement {
+    pub placement: Placement,
+    pub token: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct RunToEnd {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
+pub struct RunToEnd {
+    pub name: MemberName,
+    pub incarnation: Incarnation,
     /// The member has agreed, so that its program may exit by itself first.
     pub(crate) has_agreed: bool,
 }
 
 /// Members to start on the server's host.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct RemoteSpawn {
-    pub(in crate::ops) specs: Vec<LaunchSpec>,
-    pub(in crate::ops) backend: Option<BackendChoice>,
-    pub(in crate::ops) until_ready: bool,
-    pub(in crate::ops) deadline_ms: u64,
-    pub(in crate::ops) unique: bool,
-    pub(in crate::ops) layout: Option<Layout>,
-    pub(in crate::ops) scope: Scope,
+pub(crate) struct RemoteSpawn {
+    pub specs: Vec<LaunchSpec>,
+    pub backend: Option<BackendChoice>,
+    pub(crate) until_ready: bool,
+    pub deadline_ms: u64,
+    pub unique: bool,
+    pub layout: Option<Layout>,
+    pub scope: Scope,
 }
 
 /// The result of a [`RemoteSpawn`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct RemoteReport<T> {
-    pub(in crate::ops) backend: BackendKind,
+pub(crate) struct RemoteReport<T> {
+    pub backend: BackendKind,
     /// Why this backend was chosen.
-    pub(in crate::ops) why: String,
+    pub why: String,
     /// One for each spec, in order.
-    pub(in crate::ops) results: Vec<Result<T, RemoteFailure>>,
-    pub(in crate::ops) warnings: Vec<String>,
+    pub results: Vec<Result<T, RemoteFailure>>,
+    pub warnings: Vec<String>,
 }
 
 /// Returns an error as it is sent.
-pub(in crate::ops) fn failure_of(error: &OpsError) -> RemoteFailure {
+pub fn failure_of(error: &OpsError) -> RemoteFailure {
     RemoteFailure { kind: error.kind(), text: error.to_string(), hint: error.hint() }
 }
 
 /// A line of the server: the reply to the hello has no id.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in crate::ops) struct HostReply {
+pub(crate) struct HostReply {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::ops) id: Option<u64>,
-    pub(in crate::ops) result: Result<Value, RemoteFailure>,
+    pub id: Option<u64>,
+    pub result: Result<Value, RemoteFailure>,
 }
 
 /// Parses a line as each message of the connection, for fuzzing. Returns whether it was one.
 #[cfg(feature = "testing")]
-pub(crate) fn parse_line(line: &str) -> bool {
+pub fn parse_line(line: &str) -> bool {
     fn is<M: for<'de> Deserialize<'de>>(line: &str) -> bool {
         serde_json::from_str::<M>(line).is_ok()
     }

@@ -3,33 +3,33 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::handoff::{Handoff, HandoffType, TeamHandoff};
-use crate::model::id::{MemberName, TeamName, agent_id};
-use crate::model::name::check_name;
-use crate::model::protocol::Message;
-use crate::model::scope::Scope;
-use crate::model::text;
-use crate::model::wire::Object;
-use crate::ops::authority::names::by_beginning;
-use crate::ops::mail::send::{self, Sent};
-use crate::ops::{Context, Kind, OpsError, now};
-use crate::store::{ReceivedHandoffs, TeamStore};
-use crate::sys::rand;
+use crate::authority::names::by_beginning;
+use crate::mail::send::{self, Sent};
+use crate::{Context, Kind, OpsError, now};
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::handoff::{Handoff, HandoffType, TeamHandoff};
+use model::id::{MemberName, TeamName, agent_id};
+use model::name::check_name;
+use model::protocol::Message;
+use model::scope::Scope;
+use model::text;
+use model::wire::Object;
+use store::{ReceivedHandoffs, TeamStore};
+use sys::rand;
 
 /// Maximum length of a summary, in characters.
 const SUMMARY: usize = 100;
 
 /// The output of `handoff put`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct HandedOver {
-    pub(crate) success: bool,
-    pub(crate) message: String,
-    pub(crate) handoff_id: String,
-    pub(crate) to_team: TeamName,
+pub struct HandedOver {
+    pub success: bool,
+    pub message: String,
+    pub handoff_id: String,
+    pub to_team: TeamName,
     #[serde(rename = "type")]
-    pub(crate) kind: String,
+    pub kind: String,
 }
 
 /// A body with its type in it, checked if the type is known.
@@ -43,7 +43,7 @@ struct CheckedBody {
 /// # Errors
 /// [`OpsError::Usage`] for a body that does not have the form of its type, and for any other body
 /// without a recipient; the errors of [`send::send`].
-pub(crate) fn send(
+pub fn send(
     ctx: &Context,
     team: &TeamStore,
     to: Option<&MemberName>,
@@ -70,7 +70,7 @@ pub(crate) fn send(
 /// # Errors
 /// [`OpsError::Usage`] for the speaker's own team, and for a body that does not have the form of
 /// its type; [`OpsError::Failed`] if the handoff is stored but the lead got no message.
-pub(crate) fn put(
+pub fn put(
     ctx: &Context,
     team: &TeamStore,
     to: &TeamStore,
@@ -114,7 +114,7 @@ pub(crate) fn put(
 
 /// Returns the handoffs from other teams. For the lead, first sends the messages that a process
 /// that died did not send.
-pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<ReceivedHandoffs, OpsError> {
+pub fn list(ctx: &Context, team: &TeamStore) -> Result<ReceivedHandoffs, OpsError> {
     let notified = if ctx.speaker.is_lead() { notify_lead(team) } else { Ok(()) };
     let mut found = team.received_handoffs()?;
     // A mailbox that is full does not hide the handoffs.
@@ -126,7 +126,7 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<ReceivedHandoffs, 
 ///
 /// # Errors
 /// A refusal if there is none with this id.
-pub(crate) fn get(ctx: &Context, team: &TeamStore, id: &str) -> Result<TeamHandoff, OpsError> {
+pub fn get(ctx: &Context, team: &TeamStore, id: &str) -> Result<TeamHandoff, OpsError> {
     let mut handoffs = list(ctx, team)?.handoffs;
     let known: Vec<&str> = handoffs.iter().map(|handoff| handoff.id.as_str()).collect();
     let found = by_beginning("handoff", id, &known)?;

@@ -3,16 +3,16 @@
 
 use std::path::PathBuf;
 
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::protocol::news::{is_for_loop, is_news};
-use crate::ops::OpsError;
-use crate::ops::members::lead;
-use crate::store::{Marking, StoreError, TeamStore};
+use crate::OpsError;
+use crate::members::lead;
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::protocol::news::{is_for_loop, is_news};
+use store::{Marking, StoreError, TeamStore};
 
 /// Returns the unread messages of `owner`, or with `all` every message.
-pub(crate) fn read_messages(
+pub fn read_messages(
     team: &TeamStore,
     owner: &MemberName,
     all: bool,
@@ -24,7 +24,7 @@ pub(crate) fn read_messages(
 
 /// Returns the unread messages of `owner` that a reader is to be shown. While a lead runs, its loop
 /// marks the protocol chatter in the lead's mailbox.
-pub(crate) fn read_news(team: &TeamStore, owner: &MemberName) -> Result<Vec<Envelope>, OpsError> {
+pub fn read_news(team: &TeamStore, owner: &MemberName) -> Result<Vec<Envelope>, OpsError> {
     must_be_on_roster(team, owner)?;
     let is_led = owner.is_lead() && lead::is_led(team)?;
     Ok(team.mailbox(owner).unread_where(|envelope| !is_led || is_news(envelope))?)
@@ -32,7 +32,7 @@ pub(crate) fn read_news(team: &TeamStore, owner: &MemberName) -> Result<Vec<Enve
 
 /// Returns the messages to the lead that its loop acts on. Text waits for a reader, and there can
 /// be much of it.
-pub(crate) fn read_for_loop(team: &TeamStore) -> Result<Vec<Envelope>, OpsError> {
+pub fn read_for_loop(team: &TeamStore) -> Result<Vec<Envelope>, OpsError> {
     let lead = MemberName::lead();
     must_be_on_roster(team, &lead)?;
     Ok(team.mailbox(&lead).entries_where(is_for_loop)?)
@@ -53,28 +53,20 @@ fn must_be_on_roster(team: &TeamStore, owner: &MemberName) -> Result<(), OpsErro
 }
 
 /// Removes messages that were acted upon.
-pub(in crate::ops) fn remove(
-    team: &TeamStore,
-    owner: &MemberName,
-    ids: &[String],
-) -> Result<(), OpsError> {
+pub fn remove(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
     let fresh = team.mailbox(owner).remove(ids)?;
     journal_handled(team, owner, fresh)
 }
 
 /// Acknowledges messages that were acted upon.
-pub(crate) fn acknowledge(
-    team: &TeamStore,
-    owner: &MemberName,
-    ids: &[String],
-) -> Result<(), OpsError> {
+pub fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
     let fresh = team.mailbox(owner).acknowledge(ids, Marking::IfReadByPhalanx)?;
     journal_handled(team, owner, fresh)
 }
 
 /// Records that messages to the lead were acted upon. A running lead marks them in its mailbox a
 /// moment later; without one they are marked here.
-pub(crate) fn record_handled(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
+pub fn record_handled(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
     let lead = MemberName::lead();
     let fresh = team.mailbox(&lead).record_delivered(ids)?;
     journal_handled(team, &lead, fresh)?;
@@ -82,7 +74,7 @@ pub(crate) fn record_handled(team: &TeamStore, ids: &[String]) -> Result<(), Ops
 }
 
 /// Marks the messages in the lead's mailbox that are on record as acted upon.
-pub(crate) fn mark(team: &TeamStore) -> Result<(), OpsError> {
+pub fn mark(team: &TeamStore) -> Result<(), OpsError> {
     Ok(team.mailbox(&MemberName::lead()).mark_delivered()?)
 }
 
@@ -99,7 +91,7 @@ fn journal_handled(
 }
 
 /// Writes the text of a message that cannot be typed to a file. Returns the file's path.
-pub(crate) fn put_aside(
+pub fn put_aside(
     team: &TeamStore,
     owner: &MemberName,
     envelope: &Envelope,
@@ -109,6 +101,6 @@ pub(crate) fn put_aside(
 
 /// Returns true if phalanx delivers the messages of `owner`; otherwise its program reads the
 /// mailbox.
-pub(crate) fn is_read_by_us(team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
+pub fn is_read_by_us(team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
     Ok(team.mailbox(owner).is_read_by_phalanx()?)
 }

@@ -1,7 +1,7 @@
 //! Messages into and out of mailboxes.
 
-pub(crate) mod handoff;
-pub(crate) mod inbox;
-pub(in crate::ops) mod post;
-pub(in crate::ops) mod routing;
-pub(crate) mod send;
+pub mod handoff;
+pub mod inbox;
+pub mod post;
+pub mod routing;
+pub mod send;

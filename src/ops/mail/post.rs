@@ -1,22 +1,22 @@
 //! Messages of phalanx itself to one mailbox, each with its event in the journal.
 
-use crate::model::digest;
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::handoff::Handoff;
-use crate::model::id::{MemberName, RequestId, TaskId};
-use crate::model::protocol::Message;
-use crate::model::text;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::{OpsError, now};
+use model::digest;
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::handoff::Handoff;
+use model::id::{MemberName, RequestId, TaskId};
+use model::protocol::Message;
+use model::text;
+use store::TeamStore;
+use sys::rand;
 
 /// Maximum length of the summary of a handoff in the journal, in characters.
 const SUMMARY_LENGTH: usize = 100;
 
 /// A message to one mailbox.
 #[must_use = "nothing is sent yet"]
-pub(crate) struct Post {
+pub struct Post {
     from: MemberName,
     to: MemberName,
     message: Message,
@@ -28,23 +28,23 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    pub(crate) fn new(from: &MemberName, to: &MemberName, message: Message) -> Post {
+    pub fn new(from: &MemberName, to: &MemberName, message: Message) -> Post {
         let (from, to, id) = (from.clone(), to.clone(), rand::uuid());
         Post { from, to, message, urgent: false, cause: None, id }
     }
 
     /// A notice of the team itself.
-    pub(crate) fn notice(to: &MemberName, text: String) -> Post {
+    pub fn notice(to: &MemberName, text: String) -> Post {
         Post::new(&MemberName::system(), to, Message::Text(text))
     }
 
     /// A message of a teammate to its lead. The event of its subject is its cause.
-    pub(crate) fn report(team: &TeamStore, from: &MemberName, message: Message) -> Post {
+    pub fn report(team: &TeamStore, from: &MemberName, message: Message) -> Post {
         let cause = cause_of(team, &message);
         Post::new(from, &MemberName::lead(), message).because(cause)
     }
 
-    pub(crate) fn because(self, cause: Option<String>) -> Post {
+    pub fn because(self, cause: Option<String>) -> Post {
         Post { cause, ..self }
     }
 
@@ -60,18 +60,18 @@ impl Post {
 
     /// Gives it an id that follows from sender and text. The shared store keeps one message of an
     /// id, so that one whose reply was lost can be sent again.
-    pub(crate) fn with_id_of_text(self) -> Post {
+    pub fn with_id_of_text(self) -> Post {
         let text = self.message.to_text();
         let id = digest::hash(&[self.from.as_str().as_bytes(), text.as_bytes()]);
         self.with_id(id)
     }
 
-    pub(crate) fn urgent(self, urgent: bool) -> Post {
+    pub fn urgent(self, urgent: bool) -> Post {
         Post { urgent, ..self }
     }
 
     /// Sends it, and returns its id.
-    pub(crate) fn send(self, team: &TeamStore) -> Result<String, OpsError> {
+    pub fn send(self, team: &TeamStore) -> Result<String, OpsError> {
         let id = self.id.clone();
         send_all(team, &[self])?;
         Ok(id)
@@ -88,7 +88,7 @@ impl Post {
 }
 
 /// Sends several messages of one sender to one mailbox at once.
-pub(in crate::ops) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), OpsError> {
+pub(crate) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), OpsError> {
     let Some(Post { from, to, .. }) = posts.first() else { return Ok(()) };
     let color = team.team()?.member(from).and_then(|member| member.color.clone());
     let envelope = |post: &Post| {
@@ -103,11 +103,7 @@ pub(in crate::ops) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), O
 }
 
 /// Returns the event of a message.
-pub(in crate::ops) fn message_note(
-    to: &MemberName,
-    envelope: &Envelope,
-    cause: Option<String>,
-) -> Note {
+pub(crate) fn message_note(to: &MemberName, envelope: &Envelope, cause: Option<String>) -> Note {
     // Parsed, because a sender can pass the text of a protocol message.
     let message = Message::parse(&envelope.text);
     let note = Note { cause, ..Note::of(EventKind::MessageSent) }

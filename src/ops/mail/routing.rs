@@ -1,14 +1,14 @@
 //! The routing rules of a team, applied to the messages of members.
 
-use crate::model::id::MemberName;
-use crate::model::routing::RoutingPolicy;
-use crate::model::team::{Member, Team};
-use crate::ops::OpsError;
-use crate::ops::error::names;
-use crate::store::TeamStore;
+use crate::OpsError;
+use crate::error::names;
+use model::id::MemberName;
+use model::routing::RoutingPolicy;
+use model::team::{Member, Team};
+use store::TeamStore;
 
 /// Returns the rules of the team; none for a team that phalanx did not create.
-pub(in crate::ops) fn policy(team: &TeamStore) -> Result<RoutingPolicy, OpsError> {
+pub fn policy(team: &TeamStore) -> Result<RoutingPolicy, OpsError> {
     Ok(team.settings()?.map(|settings| settings.routing).unwrap_or_default())
 }
 
@@ -16,7 +16,7 @@ pub(in crate::ops) fn policy(team: &TeamStore) -> Result<RoutingPolicy, OpsError
 ///
 /// # Errors
 /// A refusal, which names the rule and the members that `from` may message.
-pub(in crate::ops) fn must_permit(
+pub(crate) fn must_permit(
     policy: &RoutingPolicy,
     roster: &Team,
     from: &Member,

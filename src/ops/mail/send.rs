@@ -3,18 +3,18 @@
 
 use serde::Serialize;
 
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::protocol::Message;
-use crate::model::scope::Scope;
-use crate::model::team::{Member, Team};
-use crate::ops::authority::access;
-use crate::ops::mail::{post, routing};
-use crate::ops::members::profiles;
-use crate::ops::{Context, OpsError, now};
-use crate::profile::Runs;
-use crate::store::{StoreError, TeamStore};
-use crate::sys::rand;
+use crate::authority::access;
+use crate::mail::{post, routing};
+use crate::members::profiles;
+use crate::{Context, OpsError, now};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::protocol::Message;
+use model::scope::Scope;
+use model::team::{Member, Team};
+use profile::Runs;
+use store::{StoreError, TeamStore};
+use sys::rand;
 
 /// Begins the refusal of a message by the access policy.
 const NOT_SENT: &str = "cannot send the message";
@@ -24,32 +24,32 @@ const NOT_SENT_TO: &str = "cannot send to";
 /// Sender, recipient and content of a message.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Routing {
-    pub(crate) sender: String,
+pub struct Routing {
+    pub sender: String,
     pub(crate) sender_color: Option<String>,
-    pub(crate) target: String,
+    pub target: String,
     pub(crate) target_color: Option<String>,
-    pub(crate) summary: Option<String>,
-    pub(crate) content: String,
+    pub summary: Option<String>,
+    pub content: String,
 }
 
 /// The output of `send`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Sent {
-    pub(crate) success: bool,
-    pub(crate) message: String,
-    pub(crate) msg_id: String,
-    pub(crate) routing: Routing,
+pub struct Sent {
+    pub success: bool,
+    pub message: String,
+    pub msg_id: String,
+    pub routing: Routing,
 }
 
 /// The output of `broadcast`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Broadcast {
-    pub(crate) success: bool,
-    pub(crate) message: String,
-    pub(crate) recipients: Vec<String>,
+pub struct Broadcast {
+    pub success: bool,
+    pub message: String,
+    pub recipients: Vec<String>,
     /// The members that the sender may not message, or that take no messages of this origin.
-    pub(crate) skipped: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 /// Sends a text from the speaker to one member.
@@ -60,7 +60,7 @@ pub(crate) struct Broadcast {
 /// A refusal for an urgent message to a program that cannot be interrupted;
 /// A refusal for a recipient that the team's routing rules exclude;
 /// [`OpsError::AccessDenied`] for an origin that the access policy refuses.
-pub(crate) fn send(
+pub fn send(
     ctx: &Context,
     team: &TeamStore,
     to: &MemberName,
@@ -91,7 +91,7 @@ pub(crate) fn send(
 /// # Errors
 /// [`OpsError::Usage`] if that would be the speaker; [`StoreError::NoSuchMember`] for a speaker
 /// that is not on the roster; [`OpsError::AccessDenied`] as for [`send`].
-pub(crate) fn escalate(
+pub fn escalate(
     ctx: &Context,
     team: &TeamStore,
     text: &str,
@@ -146,7 +146,7 @@ fn store(
 ///
 /// # Errors
 /// [`OpsError::AccessDenied`] for an origin that the team refuses.
-pub(crate) fn broadcast(
+pub fn broadcast(
     ctx: &Context,
     team: &TeamStore,
     text: &str,
@@ -231,13 +231,13 @@ fn must_be_interruptible(
 }
 
 /// Returns true if a member is on the team, and its mailbox has a reader.
-pub(in crate::ops) fn can_be_told(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+pub(crate) fn can_be_told(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     Ok(team.team()?.member(name).is_some() && reads_mail(team, name)?)
 }
 
 /// Returns true if the member's mailbox has a reader. A member that phalanx did not start is a
 /// native agent, which reads it.
-pub(in crate::ops) fn reads_mail(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+pub fn reads_mail(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let record = team.member_record(name)?;
     Ok(record.is_none_or(|record| record.reads_mail()))
 }

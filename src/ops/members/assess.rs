@@ -3,29 +3,27 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::assessment::{
-    self, Assessment, Doing, Evidence, OpenRequest, ScreenSign, UntakenMail,
-};
-use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
-use crate::model::placement::IN_PROCESS;
-use crate::model::question::Question;
-use crate::model::record::MemberRecord;
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::ops::members::lead::{self, Life};
-use crate::ops::members::{output, presence, profiles};
-use crate::ops::{Context, now};
-use crate::profile::{ScreenFinding, ScreenState, Screenshot, judge};
-use crate::store::TeamStore;
-use crate::sys::clock;
-use crate::sys::fs;
-use crate::sys::proc::Liveness;
+use crate::members::lead::{self, Life};
+use crate::members::{output, presence, profiles};
+use crate::{Context, now};
+use model::assessment::{self, Assessment, Doing, Evidence, OpenRequest, ScreenSign, UntakenMail};
+use model::board::Board;
+use model::id::{MemberName, TaskId};
+use model::lifecycle::MemberState;
+use model::need::Need;
+use model::placement::IN_PROCESS;
+use model::question::Question;
+use model::record::MemberRecord;
+use model::team::Team;
+use model::time::Timestamp;
+use profile::{ScreenFinding, ScreenState, Screenshot, judge};
+use store::TeamStore;
+use sys::clock;
+use sys::fs;
+use sys::proc::Liveness;
 
 /// More lines than any screen has.
-pub(in crate::ops) const SCREEN_LINES: usize = 200;
+pub(crate) const SCREEN_LINES: usize = 200;
 
 /// The parts of a team that say what its members are doing.
 pub(crate) struct TeamEvidence<'t> {

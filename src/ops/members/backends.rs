@@ -3,28 +3,28 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::backend::choose::{Chosen, Facts, Signs, choose, may_be_iterm2};
-use crate::backend::iterm2::{self, Iterm2, ItermHome};
-use crate::backend::pty::Pty;
-use crate::backend::tmux::{self, Tmux};
-use crate::backend::{Backend, InsidePane, TmuxHome};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::placement::{BackendKind, Layout, Placement, TmuxPane};
-use crate::model::record::MemberRecord;
-use crate::model::settings::{BackendChoice, Settings};
-use crate::ops::hosts::backend::RemoteBackend;
-use crate::ops::{Caller, Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::child::open_pty;
-use crate::sys::env::{find_program, tty_name};
+use crate::hosts::backend::RemoteBackend;
+use crate::{Caller, Context, OpsError};
+use backend::choose::{Chosen, Facts, Signs, choose, may_be_iterm2};
+use backend::iterm2::{self, Iterm2, ItermHome};
+use backend::pty::Pty;
+use backend::tmux::{self, Tmux};
+use backend::{Backend, InsidePane, TmuxHome};
+use model::id::{MemberName, TaskId};
+use model::placement::{BackendKind, Layout, Placement, TmuxPane};
+use model::record::MemberRecord;
+use model::settings::{BackendChoice, Settings};
+use store::TeamStore;
+use sys::child::open_pty;
+use sys::env::{find_program, tty_name};
 
 /// The caller's own tmux pane, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
-pub(in crate::ops) struct CallerPane {
-    pub(in crate::ops) socket: PathBuf,
-    pub(in crate::ops) inside: InsidePane,
+pub(crate) struct CallerPane {
+    pub socket: PathBuf,
+    pub inside: InsidePane,
 }
 
-pub(in crate::ops) fn caller_pane(ctx: &Context) -> Option<CallerPane> {
+pub(crate) fn caller_pane(ctx: &Context) -> Option<CallerPane> {
     let tmux = ctx.caller.var("TMUX")?.to_str()?;
     let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
     // Split from the right, since the socket's path may contain commas.
@@ -34,12 +34,12 @@ pub(in crate::ops) fn caller_pane(ctx: &Context) -> Option<CallerPane> {
     Some(CallerPane { socket: PathBuf::from(socket), inside })
 }
 
-pub(in crate::ops) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
+pub(crate) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
     program(&ctx.caller, "tmux")
 }
 
 /// Finds a program in the caller's `PATH`.
-pub(in crate::ops) fn program(caller: &Caller, name: &str) -> Result<PathBuf, String> {
+pub(crate) fn program(caller: &Caller, name: &str) -> Result<PathBuf, String> {
     let found = find_program(OsStr::new(name), caller.var("PATH"), Path::new("/"));
     found.ok_or_else(|| format!("`{name}` is not on PATH"))
 }
@@ -47,11 +47,7 @@ pub(in crate::ops) fn program(caller: &Caller, name: &str) -> Result<PathBuf, St
 /// Returns true if a tmux pane with this id is open on the team's server, the caller's or the
 /// default one. A server that does not respond counts as having it; without tmux there are no
 /// panes.
-pub(in crate::ops) fn tmux_pane_lives(
-    ctx: &Context,
-    team: &TeamStore,
-    id: &str,
-) -> Result<bool, OpsError> {
+pub(crate) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Result<bool, OpsError> {
     let Ok(program) = tmux_program(ctx) else { return Ok(false) };
     let own = team.settings()?.and_then(|settings| settings.home.tmux_socket).map(PathBuf::from);
     let sockets = [own, caller_pane(ctx).map(|here| here.socket), None];
@@ -106,7 +102,7 @@ fn facts(ctx: &Context, asked: BackendChoice) -> Facts {
 
 /// Checks that the caller's terminal is a live session of iTerm2. Queries iTerm2 only if the
 /// environment points to it.
-pub(in crate::ops) fn check_iterm2(ctx: &Context) -> Result<(), String> {
+pub(crate) fn check_iterm2(ctx: &Context) -> Result<(), String> {
     let text = |name: &str| ctx.caller.var(name).and_then(OsStr::to_str);
     may_be_iterm2(&Signs {
         ssh: ctx.caller.var("SSH_CONNECTION").or(ctx.caller.var("SSH_TTY")).is_some(),
@@ -152,7 +148,7 @@ pub(crate) fn open(
 
 /// Opens the backend that starts launchers without a terminal, for a program that answers its
 /// prompt once or that runs for one task.
-pub(in crate::ops) fn open_one_shot(
+pub(crate) fn open_one_shot(
     ctx: &Context,
     team: &TeamStore,
     task: Option<TaskId>,
@@ -177,7 +173,7 @@ pub(crate) fn open_for(
 }
 
 /// Opens the backend that made `placement` on this host, on the server that it was made on.
-pub(in crate::ops) fn open_here(
+pub(crate) fn open_here(
     ctx: &Context,
     team: &TeamStore,
     placement: &Placement,

@@ -1,10 +1,10 @@
 //! Refuses starts of members whose budget is used up.
 
-use crate::model::budget::{self, BudgetUse};
-use crate::model::launch::LaunchSpec;
-use crate::model::settings::Settings;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
+use crate::OpsError;
+use model::budget::{self, BudgetUse};
+use model::launch::LaunchSpec;
+use model::settings::Settings;
+use store::TeamStore;
 
 /// Checks the budgets of the team and of the members to be started.
 ///

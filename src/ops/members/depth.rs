@@ -1,18 +1,18 @@
 //! Nesting of teams: a teammate starts no members unless its team's `max_depth` allows it. This is
 //! a convention, not a security boundary: a process can change its own environment.
 
-use crate::model::id::MemberName;
-use crate::ops::authority::speaker;
-use crate::ops::{Context, OpsError};
+use crate::authority::speaker;
+use crate::{Context, OpsError};
+use model::id::MemberName;
 
 /// Returns the caller's depth: 0 outside all teams, 1 for a teammate of such a process.
-pub(in crate::ops) fn depth(ctx: &Context) -> usize {
+pub fn depth(ctx: &Context) -> usize {
     let said = ctx.caller.var("PHALANX_DEPTH").and_then(|word| word.to_str()?.parse().ok());
     said.unwrap_or_else(|| usize::from(teammate(ctx).is_some()))
 }
 
 /// Returns the depth of teammates that this process starts.
-pub(in crate::ops) fn below(ctx: &Context) -> usize {
+pub fn below(ctx: &Context) -> usize {
     depth(ctx).saturating_add(1)
 }
 
@@ -20,7 +20,7 @@ pub(in crate::ops) fn below(ctx: &Context) -> usize {
 ///
 /// # Errors
 /// [`OpsError::Nested`] for a teammate whose team does not allow that.
-pub(in crate::ops) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
+pub(crate) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
     let Some(name) = teammate(ctx) else { return Ok(()) };
     let (depth, max) = (below(ctx), allowed(ctx));
     if depth <= max {
@@ -35,7 +35,7 @@ pub(in crate::ops) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
 ///
 /// # Errors
 /// A refusal if `wanted` exceeds that limit.
-pub(in crate::ops) fn must_keep_within(ctx: &Context, wanted: usize) -> Result<(), OpsError> {
+pub(crate) fn must_keep_within(ctx: &Context, wanted: usize) -> Result<(), OpsError> {
     let max = allowed(ctx);
     if depth(ctx) == 0 || wanted <= max {
         return Ok(());

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::backend::{Label, Mark};
-use crate::model::record::MemberRecord;
-use crate::ops::Context;
-use crate::ops::members::backends;
-use crate::store::TeamStore;
+use crate::Context;
+use crate::members::backends;
+use backend::{Label, Mark};
+use model::record::MemberRecord;
+use store::TeamStore;
 
 /// Shows the name, role and state of these runs.
-pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
+pub fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     let mut groups: BTreeMap<_, (&MemberRecord, Vec<(Mark<'_>, Label)>)> = BTreeMap::new();
     for run in runs {
         let Some(placement) = &run.placement else { continue };
@@ -29,7 +29,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
 }
 
 /// Returns the label of a run without its state, which only a lead keeps up to date.
-pub(in crate::ops) fn describe(run: &MemberRecord) -> Label {
+pub fn describe(run: &MemberRecord) -> Label {
     Label {
         name: run.name.to_string(),
         role: run.request.role.clone(),

@@ -3,35 +3,35 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::id::{Incarnation, TeamName};
-use crate::store::parse_spec_path;
-use crate::sys::env;
-use crate::sys::proc::{self, Process, RunningProcess};
+use model::id::{Incarnation, TeamName};
+use store::parse_spec_path;
+use sys::env;
+use sys::proc::{self, Process, RunningProcess};
 
 /// Suffix that the kernel appends to the path of an executable whose file was replaced.
 const REPLACED: &str = " (deleted)";
 
 /// A process that was started as `phalanx exec SPEC` and runs phalanx.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::ops) struct Launcher {
-    pub(in crate::ops) process: Process,
-    pub(in crate::ops) parent: i32,
-    pub(in crate::ops) root: PathBuf,
-    pub(in crate::ops) team: TeamName,
-    pub(in crate::ops) incarnation: Incarnation,
+pub struct Launcher {
+    pub process: Process,
+    pub parent: i32,
+    pub root: PathBuf,
+    pub team: TeamName,
+    pub incarnation: Incarnation,
     /// Socket of the tmux server that has started it.
-    pub(in crate::ops) socket: Option<PathBuf>,
+    pub socket: Option<PathBuf>,
 }
 
 /// Returns the launchers of every config root. `exe` is the running phalanx; a process whose
 /// executable has another name is not taken for a launcher.
-pub(in crate::ops) fn launchers(exe: &Path) -> Vec<Launcher> {
+pub fn launchers(exe: &Path) -> Vec<Launcher> {
     let found = proc::of_this_user_with(|argv| argv.len() == 3 && argv[1] == "exec");
     found.iter().filter_map(|running| launcher(running, exe)).collect()
 }
 
 /// Returns true if the kernel reports that the process runs a file with the name of this program.
-pub(in crate::ops) fn runs_phalanx(process: Process) -> bool {
+pub(crate) fn runs_phalanx(process: Process) -> bool {
     let own = env::current_exe().ok();
     own.zip(proc::exe(process)).is_some_and(|(own, runs)| {
         own.file_name().is_some_and(|own| original(&runs).file_name() == Some(own))

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::model::placement::ProcessId;
-use crate::model::team::LeadProcess;
-use crate::model::time::Timestamp;
-use crate::ops::members::launchers;
-use crate::ops::{OpsError, now};
-use crate::store::{LeadPresence, LeadRecord, TeamStore};
-use crate::sys::env;
-use crate::sys::proc::{self, Liveness, Process};
+use crate::members::launchers;
+use crate::{OpsError, now};
+use model::placement::ProcessId;
+use model::team::LeadProcess;
+use model::time::Timestamp;
+use store::{LeadPresence, LeadRecord, TeamStore};
+use sys::env;
+use sys::proc::{self, Liveness, Process};
 
 /// The program of a lead that is phalanx.
 pub(crate) const PHALANX: &str = "phalanx";
@@ -17,7 +17,7 @@ pub(crate) const PHALANX: &str = "phalanx";
 /// Liveness of a process, as a word in `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Life {
+pub enum Life {
     Alive,
     Dead,
     Unknown,
@@ -35,25 +35,25 @@ impl From<Liveness> for Life {
 
 /// The lead of a team, or its last lead if that died.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LeadSeen {
-    pub(crate) pid: i32,
-    pub(crate) alive: Life,
+pub struct LeadSeen {
+    pub pid: i32,
+    pub alive: Life,
     /// [`PHALANX`], or `claude` for any other.
-    pub(crate) program: &'static str,
+    pub program: &'static str,
     /// Time since which it leads, ISO 8601.
-    pub(crate) since: String,
+    pub since: String,
 }
 
 /// A lead that is not phalanx, as recorded in the team file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stranger {
-    pub(crate) lead: LeadProcess,
+pub struct Stranger {
+    pub lead: LeadProcess,
     /// Alive, or unknown: a process that is not visible from here may be running.
-    pub(crate) liveness: Liveness,
+    pub liveness: Liveness,
 }
 
 /// Returns the lead on record that is not phalanx; `None` without one, or if it is proven dead.
-pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
+pub fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     // Read before the team file, which an exiting lead clears before its own record. The last lead,
     // not the current one: a killed lead loses the lease before its process is gone. A record that
     // cannot be read proves nothing; the process does.
@@ -73,7 +73,7 @@ pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
 }
 
 /// Returns the liveness of the process on record as the lead.
-pub(in crate::ops) fn liveness(lead: &LeadProcess) -> Liveness {
+pub fn liveness(lead: &LeadProcess) -> Liveness {
     match process(lead) {
         Some(process) => proc::liveness(process.pid, process.start),
         None if lead.pid_space != env::pid_space() => Liveness::Unknown,
@@ -83,7 +83,7 @@ pub(in crate::ops) fn liveness(lead: &LeadProcess) -> Liveness {
 
 /// Returns the process on record as the lead; `None` if it runs on another host or in another
 /// container. Without a recorded start time, it is the process that has the pid now.
-pub(in crate::ops) fn process(lead: &LeadProcess) -> Option<Process> {
+pub fn process(lead: &LeadProcess) -> Option<Process> {
     if lead.pid_space != env::pid_space() {
         return None;
     }
@@ -91,13 +91,13 @@ pub(in crate::ops) fn process(lead: &LeadProcess) -> Option<Process> {
     recorded.and_then(|start| Process::recorded(lead.pid, start)).or_else(|| Process::of(lead.pid))
 }
 
-pub(in crate::ops) fn this_process() -> LeadProcess {
+pub(crate) fn this_process() -> LeadProcess {
     let me = Process::current();
     let (pid_space, claimed_at) = (env::pid_space(), now());
     LeadProcess { pid: me.pid, pid_space, claimed_at, proc_start: Some(me.start_text()) }
 }
 
-pub(in crate::ops) fn is_this_process(lead: &LeadProcess) -> bool {
+pub(crate) fn is_this_process(lead: &LeadProcess) -> bool {
     is_of(lead, Process::current())
 }
 
@@ -111,29 +111,29 @@ fn is_of(lead: &LeadProcess, process: Process) -> bool {
 
 /// Returns the pid of the phalanx that leads the team, if it is stopped (`SIGSTOP`, Ctrl-Z). It
 /// holds the lease and carries out nothing until it is continued.
-pub(crate) fn stopped(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+pub fn stopped(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(stopped_process(team)?.map(|process| process.pid))
 }
 
 /// As [`stopped`], with the start time.
-pub(in crate::ops) fn stopped_process(team: &TeamStore) -> Result<Option<ProcessId>, OpsError> {
+pub(crate) fn stopped_process(team: &TeamStore) -> Result<Option<ProcessId>, OpsError> {
     let lead = team.current_lead()?.map(|lead| lead.process);
     Ok(lead.filter(|process| proc::is_stopped(process.pid, process.start)))
 }
 
 /// Returns true if a phalanx leads the team.
-pub(crate) fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
+pub fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(team.current_lead()?.is_some())
 }
 
 /// Returns the pid of the phalanx that leads the team, if there is one.
-pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+pub fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(team.current_lead()?.map(|lead| lead.process.pid))
 }
 
 /// Returns the phalanx on this machine that leads the team, with proof that it is this team: a file
 /// that names it is not enough, since another program can write that.
-pub(in crate::ops) fn proven_lead(team: &TeamStore) -> Option<Process> {
+pub(crate) fn proven_lead(team: &TeamStore) -> Option<Process> {
     let of_record = |lead: LeadRecord| {
         let ProcessId { pid, start } = lead.process;
         (lead.host == env::hostname()).then_some(Process { pid, start })
@@ -152,12 +152,12 @@ pub(in crate::ops) fn proven_lead(team: &TeamStore) -> Option<Process> {
 }
 
 /// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
-pub(crate) fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
+pub fn find_lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     find_lead_in(team, team.read_lead()?)
 }
 
 /// As [`find_lead`], from what was read before.
-pub(in crate::ops) fn find_lead_in(
+pub(crate) fn find_lead_in(
     team: &TeamStore,
     lead: LeadPresence,
 ) -> Result<Option<LeadSeen>, OpsError> {

@@ -1,17 +1,17 @@
 //! The roster, records, the state and the place of each member, and who leads.
 
-pub(crate) mod assess;
+pub mod assess;
 pub(crate) mod backends;
-pub(in crate::ops) mod budget;
-pub(in crate::ops) mod depth;
-pub(crate) mod label;
-pub(in crate::ops) mod launchers;
-pub(crate) mod lead;
+pub mod budget;
+pub mod depth;
+pub mod label;
+pub mod launchers;
+pub mod lead;
 mod new_record;
-pub(crate) mod output;
-pub(crate) mod presence;
-pub(crate) mod profiles;
-pub(crate) mod status;
-pub(crate) mod turn;
+pub mod output;
+pub mod presence;
+pub mod profiles;
+pub mod status;
+pub mod turn;
 
-pub(in crate::ops) use new_record::new_record;
+pub(crate) use new_record::new_record;

@@ -1,16 +1,16 @@
 //! The record of a run that begins on this host.
 
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::BackendKind;
-use crate::model::record::{FORMAT, LaunchRequest, MemberRecord};
-use crate::ops::now;
-use crate::store::TeamStore;
-use crate::sys::{env, rand};
+use crate::now;
+use model::id::{Incarnation, MemberName};
+use model::lifecycle::MemberState;
+use model::placement::BackendKind;
+use model::record::{FORMAT, LaunchRequest, MemberRecord};
+use store::TeamStore;
+use sys::{env, rand};
 
 /// Returns the record of a new pending run with its own identity and secrets, and without a
 /// spawner, a placement and a start.
-pub(in crate::ops) fn new_record(
+pub(crate) fn new_record(
     team: &TeamStore,
     name: MemberName,
     backend: BackendKind,

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use crate::backend::{BackendError, pty};
-use crate::model::id::MemberName;
-use crate::model::placement::{Placement, Verdict};
-use crate::model::record::MemberRecord;
-use crate::model::text;
-use crate::ops::authority::names::started_record;
-use crate::ops::members::{backends, presence};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::fs;
-use crate::sys::proc::Liveness;
+use crate::authority::names::started_record;
+use crate::members::{backends, presence};
+use crate::{Context, OpsError};
+use backend::{BackendError, pty};
+use model::id::MemberName;
+use model::placement::{Placement, Verdict};
+use model::record::MemberRecord;
+use model::text;
+use store::TeamStore;
+use sys::fs;
+use sys::proc::Liveness;
 
 /// More bytes than a launcher keeps of a pane.
 const KEPT_BYTES: u64 = 1024 * 1024;
@@ -22,7 +22,7 @@ const KEPT_BYTES: u64 = 1024 * 1024;
 /// # Errors
 /// A name that is not on the team, a member that was never placed, a backend that cannot read the
 /// screen, or an ended member whose output was not kept.
-pub(crate) fn peek(
+pub fn peek(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -64,12 +64,12 @@ fn not_kept(record: &MemberRecord) -> OpsError {
 }
 
 /// Returns the screen of a run on this host as its launcher holds it, or as it kept it at the end.
-pub(in crate::ops) fn launcher_screen(record: &MemberRecord, lines: usize) -> Option<String> {
+pub(crate) fn launcher_screen(record: &MemberRecord, lines: usize) -> Option<String> {
     live_screen(record, lines).or_else(|| kept_lines(record, lines))
 }
 
 /// Returns the last lines that an ended run on this host has printed; `None` if they were not kept.
-pub(in crate::ops) fn last_output(
+pub fn last_output(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
@@ -90,7 +90,7 @@ pub(in crate::ops) fn last_output(
 }
 
 /// Returns the last lines that the launcher of a program in a pane kept when that had ended.
-pub(in crate::ops) fn kept_lines(record: &MemberRecord, lines: usize) -> Option<String> {
+pub(crate) fn kept_lines(record: &MemberRecord, lines: usize) -> Option<String> {
     let log = record.exit.as_ref().filter(|_| !record.is_elsewhere)?.log.as_deref()?;
     let kept = fs::read_tail(Path::new(log), KEPT_BYTES).ok().filter(|kept| !kept.is_empty())?;
     Some(text::last_lines(&String::from_utf8_lossy(&kept), lines))
@@ -98,7 +98,7 @@ pub(in crate::ops) fn kept_lines(record: &MemberRecord, lines: usize) -> Option<
 
 /// Returns the screen from the launcher, if that runs and keeps that many lines; otherwise the log
 /// is the best source.
-pub(in crate::ops) fn live_screen(record: &MemberRecord, lines: usize) -> Option<String> {
+pub(crate) fn live_screen(record: &MemberRecord, lines: usize) -> Option<String> {
     let socket = record.socket()?;
     (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
 }

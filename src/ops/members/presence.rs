@@ -1,17 +1,17 @@
 //! Reports of a teammate about itself (ready, working, idle) and the state changes that follow.
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::placement::Placement;
-use crate::model::record::MemberRecord;
-use crate::model::team::Member;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::proc::{self, Liveness};
+use crate::{OpsError, now};
+use model::event::{EventKind, Note};
+use model::id::{Incarnation, MemberName};
+use model::lifecycle::{Cause, MemberState};
+use model::placement::Placement;
+use model::record::MemberRecord;
+use model::team::Member;
+use store::TeamStore;
+use sys::proc::{self, Liveness};
 
 /// Returns the liveness of the run's launcher; unknown if it was never placed.
-pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
+pub fn liveness(record: &MemberRecord) -> Liveness {
     match record.launcher() {
         Some(launcher) => proc::liveness(launcher.pid, launcher.start),
         None => Liveness::Unknown,
@@ -20,7 +20,7 @@ pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
 
 /// Records that the program has found its mailbox (ID-03). Returns false if this is not the latest
 /// run.
-pub(crate) fn hello(
+pub fn hello(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -30,7 +30,7 @@ pub(crate) fn hello(
 }
 
 /// Records that a backend has started the launcher. The spawner journals it.
-pub(crate) fn placed(
+pub fn placed(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -46,7 +46,7 @@ pub(crate) fn placed(
 /// Records that the spawner has verified the start: the member is now on the team, and one that was
 /// started for a task works on it. The spawner journals it; `isActive` on the roster is set
 /// already.
-pub(crate) fn accept(
+pub fn accept(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -64,7 +64,7 @@ pub(crate) fn accept(
 
 /// Sets the reason for a run's state without a transition, such as a dialog of a wrapped program.
 /// `None` clears it.
-pub(crate) fn remark(
+pub fn remark(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -79,7 +79,7 @@ pub(crate) fn remark(
 
 /// Rolls a start back: a launcher without a start record will then not run its program. Returns the
 /// record after the change; `None` if it is not of this run.
-pub(crate) fn withdraw(
+pub fn withdraw(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -92,7 +92,7 @@ pub(crate) fn withdraw(
 
 /// Records that a run is over. Returns the new state if it changed. The caller journals it and
 /// updates the roster.
-pub(crate) fn end(
+pub fn end(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -103,13 +103,13 @@ pub(crate) fn end(
 }
 
 /// Returns true if a message to this member has a reader: its latest run is up, and reads mail.
-pub(in crate::ops) fn reads(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+pub fn reads(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let record = team.member_record(name)?;
     Ok(record.is_some_and(|record| record.state.is_up() && record.reads_mail()))
 }
 
 /// Returns the journal entry of a new state.
-pub(crate) fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note {
+pub fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note {
     let note = Note::of(EventKind::MemberState).member(name).with("state", state.as_str());
     match reason {
         Some(reason) => note.with("reason", reason),
@@ -131,7 +131,7 @@ fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option
 
 /// Applies a transition to a member, in its record, the journal and `isActive` in the team file.
 /// Returns the new state if it changed.
-pub(crate) fn move_on(
+pub fn move_on(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -162,11 +162,7 @@ pub(crate) fn move_on(
 }
 
 /// Writes `isActive` of a member to the team file.
-pub(crate) fn set_active(
-    team: &TeamStore,
-    name: &MemberName,
-    is_active: bool,
-) -> Result<(), OpsError> {
+pub fn set_active(team: &TeamStore, name: &MemberName, is_active: bool) -> Result<(), OpsError> {
     team.change_roster(|roster| Ok(roster.set(name, "isActive", is_active)))?;
     Ok(())
 }
@@ -174,7 +170,7 @@ pub(crate) fn set_active(
 /// Puts a running member back on the roster: a program that took no lock wrote the team file as it
 /// was before the member joined (ID-07; observed: Claude Code 2.1.34). The record is read under the
 /// roster's lock; a process that removes a member ends its record before it takes that lock.
-pub(crate) fn put_back(
+pub fn put_back(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,

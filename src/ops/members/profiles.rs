@@ -7,20 +7,20 @@ mod trial;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::model::name::nearest;
-use crate::ops::own_files;
-use crate::ops::{Context, OpsError};
-use crate::profile::{self, Profile};
+use crate::own_files;
+use crate::{Context, OpsError};
+use model::name::nearest;
+use profile::{self, Profile};
 
-pub(crate) use learn::{
+pub use learn::{
     LearnedProgram, RecordedScreen, RecordedSession, SavedProfile, check_unused, quit_keys, save,
 };
-pub(crate) use recordings::{TestedRecording, TestedScreen, test_recording, test_recordings};
-pub(crate) use trial::{Trial, watch};
+pub use recordings::{TestedRecording, TestedScreen, test_recording, test_recordings};
+pub use trial::{Trial, watch};
 
 /// Where a profile or a template comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     Builtin,
     /// A user's file, which overrides a built-in one of the same name.
     File(PathBuf),
@@ -37,12 +37,12 @@ impl fmt::Display for Source {
 
 /// A profile by name, whether it can be parsed or not.
 #[derive(Debug)]
-pub(crate) struct ListedProfile {
-    pub(crate) name: String,
-    pub(crate) source: Source,
+pub struct ListedProfile {
+    pub name: String,
+    pub source: Source,
     /// Its text; empty if it cannot be read.
-    pub(crate) text: String,
-    pub(crate) profile: Result<Profile, OpsError>,
+    pub text: String,
+    pub profile: Result<Profile, OpsError>,
 }
 
 /// Returns the profile of this name; a user's own overrides a built-in one.
@@ -50,7 +50,7 @@ pub(crate) struct ListedProfile {
 /// # Errors
 /// [`OpsError::NoSuchProfile`] for an unknown name; [`OpsError::Usage`] for a file that cannot be
 /// read, [`OpsError::Profile`] for one that cannot be parsed.
-pub(crate) fn find(ctx: &Context, name: &str) -> Result<Profile, OpsError> {
+pub fn find(ctx: &Context, name: &str) -> Result<Profile, OpsError> {
     listed(ctx, name)?.profile
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn find(ctx: &Context, name: &str) -> Result<Profile, OpsError> {
 ///
 /// # Errors
 /// [`OpsError::NoSuchProfile`] for an unknown name.
-pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsError> {
+pub fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsError> {
     let own = own_names(ctx)?;
     let name = name.to_owned();
     if own.contains(&name) {
@@ -91,7 +91,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedProfile, OpsErro
 ///
 /// # Errors
 /// A profile directory that cannot be read.
-pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedProfile>, OpsError> {
+pub fn list(ctx: &Context) -> Result<Vec<ListedProfile>, OpsError> {
     names(&own_names(ctx)?).iter().map(|name| listed(ctx, name)).collect()
 }
 

@@ -4,65 +4,65 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use crate::model::assessment::{Assessment, Doing};
-use crate::model::board::Board;
-use crate::model::budget::{self, BudgetUse};
-use crate::model::id::{HostName, MemberName, TaskId, TeamName};
-use crate::model::launch::{Template, ability};
-use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
-use crate::model::placement::IN_PROCESS;
-use crate::model::record::MemberRecord;
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::model::settings::Settings;
-use crate::model::task::{Task, TaskState};
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::model::usage::{Prices, UsageTotal};
-use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
-use crate::ops::members::assess::TeamEvidence;
-use crate::ops::members::lead::{self, LeadSeen, Life};
-use crate::ops::members::presence;
-use crate::ops::{OpsError, now};
-use crate::store::{LeadRecord, TeamStore};
-use crate::sys::env;
-use crate::sys::proc::{self, Liveness, Process};
+use crate::members::assess::TeamEvidence;
+use crate::members::lead::{self, LeadSeen, Life};
+use crate::members::presence;
+use crate::{OpsError, now};
+use model::assessment::{Assessment, Doing};
+use model::board::Board;
+use model::budget::{self, BudgetUse};
+use model::id::{HostName, MemberName, TaskId, TeamName};
+use model::launch::{Template, ability};
+use model::lifecycle::MemberState;
+use model::need::Need;
+use model::placement::IN_PROCESS;
+use model::record::MemberRecord;
+use model::request::{ShutdownOutcome, ShutdownRequest};
+use model::settings::Settings;
+use model::task::{Task, TaskState};
+use model::team::Team;
+use model::time::Timestamp;
+use model::usage::{Prices, UsageTotal};
+use model::waiting::{self, Ability, Candidate, WaitsFor};
+use store::{LeadRecord, TeamStore};
+use sys::env;
+use sys::proc::{self, Liveness, Process};
 
 /// Time limit for a launcher that has finished its work to exit. One on a machine whose cores are
 /// all in use took more than two seconds.
-pub(in crate::ops) const EXIT_LIMIT: Duration = Duration::from_secs(10);
+pub(crate) const EXIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The lead of a team.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct LeadStatus {
-    pub(crate) pid: i32,
-    pub(crate) host: String,
+pub struct LeadStatus {
+    pub pid: i32,
+    pub host: String,
     /// True if that is another host, where its pid counts.
     #[serde(skip)]
-    pub(crate) is_elsewhere: bool,
+    pub is_elsewhere: bool,
     /// Time since which it leads, ISO 8601.
-    pub(crate) since: String,
+    pub since: String,
     /// Milliseconds since `since`.
-    pub(crate) age_ms: u64,
+    pub age_ms: u64,
     /// `running`, or `stopped` by a signal: a stopped lead carries out nothing until it is
     /// continued.
-    pub(crate) state: &'static str,
+    pub state: &'static str,
 }
 
 /// The activity of a member as shown in `--json`. The words are those of [`Doing`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ShownState {
+pub struct ShownState {
     #[serde(rename = "state", serialize_with = "as_word")]
-    pub(crate) doing: Doing,
+    pub doing: Doing,
     /// The thing that it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) needs: Option<Need>,
+    pub needs: Option<Need>,
     /// The text about it: what is asked, the cause of an end, its work.
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// The evidence that decided.
-    pub(crate) because: String,
+    pub because: String,
     /// Milliseconds since it began, if known.
-    pub(crate) state_ms: Option<u64>,
+    pub state_ms: Option<u64>,
 }
 
 fn as_word<S: Serializer>(doing: &Doing, serializer: S) -> Result<S::Ok, S::Error> {
@@ -72,7 +72,7 @@ fn as_word<S: Serializer>(doing: &Doing, serializer: S) -> Result<S::Ok, S::Erro
 impl LeadSeen {
     /// Returns the command for a team whose lead has died. What another program made and has left
     /// without a running member is only files.
-    pub(crate) fn succession<'m>(
+    pub fn succession<'m>(
         &self,
         team: &str,
         mut members: impl Iterator<Item = &'m MemberStatus>,
@@ -88,27 +88,27 @@ impl LeadSeen {
 
 impl ShownState {
     /// The word of `--json`.
-    pub(crate) fn as_str(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         self.doing.as_str()
     }
 
     /// Describes it in a phrase: `waits for you: permission: Bash: rm -rf out`.
-    pub(crate) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let parts = [Some(self.doing.words().to_owned()), self.about()];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
 
     /// Returns what belongs to it beside its word: `permission: Bash: rm -rf out`.
-    pub(crate) fn about(&self) -> Option<String> {
+    pub fn about(&self) -> Option<String> {
         let needs = self.needs.filter(|need| *need != Need::Limit).map(|need| need.as_str());
         let parts: Vec<&str> = needs.into_iter().chain(self.reason.as_deref()).collect();
         (!parts.is_empty()).then(|| parts.join(": "))
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 impl ShownState {
-    pub(crate) fn of(doing: Doing, reason: Option<&str>) -> ShownState {
+    pub fn of(doing: Doing, reason: Option<&str>) -> ShownState {
         let reason = reason.map(str::to_owned);
         let because = "a test says so".to_owned();
         ShownState { needs: doing.need(), doing, reason, because, state_ms: None }
@@ -126,122 +126,119 @@ impl From<Assessment> for ShownState {
 
 /// A member of a team.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct MemberStatus {
-    pub(crate) name: MemberName,
+pub struct MemberStatus {
+    pub name: MemberName,
     /// Its activity, flattened into `state`, `needs`, `reason`, `because` and `state_ms`.
     #[serde(flatten)]
-    pub(crate) state: ShownState,
-    pub(crate) role: Option<String>,
-    pub(crate) profile: Option<String>,
-    pub(crate) backend: Option<String>,
+    pub state: ShownState,
+    pub role: Option<String>,
+    pub profile: Option<String>,
+    pub backend: Option<String>,
     /// The host that it runs on; `None` in a team of files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<HostName>,
+    pub host: Option<HostName>,
     /// True if that is another host: its pane and pid are those of that host, and its liveness is
     /// unknown here.
     #[serde(skip)]
-    pub(crate) is_elsewhere: bool,
-    pub(crate) pane: Option<String>,
-    pub(crate) pid: Option<i32>,
-    pub(crate) color: Option<String>,
+    pub is_elsewhere: bool,
+    pub pane: Option<String>,
+    pub pid: Option<i32>,
+    pub color: Option<String>,
     /// The task in progress that it owns.
-    pub(crate) task: Option<TaskId>,
+    pub task: Option<TaskId>,
     /// The title of that task: its active form, else its subject.
-    pub(crate) activity: Option<String>,
+    pub activity: Option<String>,
     /// Milliseconds for which it has been idle.
-    pub(crate) idle_ms: Option<u64>,
+    pub idle_ms: Option<u64>,
     /// The end of the usage limit that it has reached, ISO 8601, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) limited_until: Option<String>,
+    pub limited_until: Option<String>,
     /// The usage of all its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<UsageTotal>,
+    pub usage: Option<UsageTotal>,
 }
 
 /// A member that has left the roster and whose last run ended without a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct LeftStatus {
-    pub(crate) name: MemberName,
+pub struct LeftStatus {
+    pub name: MemberName,
     /// The way in which it ended, or that the lead restarts it.
     #[serde(flatten)]
-    pub(crate) state: ShownState,
+    pub state: ShownState,
     /// Milliseconds since its run ended.
-    pub(crate) age_ms: u64,
+    pub age_ms: u64,
     /// Failures in a row after which the lead does not start it again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) gave_up_after: Option<u32>,
+    pub gave_up_after: Option<u32>,
     /// True if `resume` restarts it by default: its run failed or disappeared.
-    pub(crate) resumable: bool,
+    pub resumable: bool,
 }
 
 /// A task of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct TaskStatus {
-    pub(crate) id: TaskId,
+pub struct TaskStatus {
+    pub id: TaskId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) key: Option<String>,
-    pub(crate) subject: String,
-    pub(crate) state: TaskState,
-    pub(crate) owner: Option<String>,
+    pub key: Option<String>,
+    pub subject: String,
+    pub state: TaskState,
+    pub owner: Option<String>,
     /// Milliseconds since its start, or its duration once it has ended.
-    pub(crate) elapsed_ms: Option<u64>,
+    pub elapsed_ms: Option<u64>,
     /// The reason why it has not started.
-    pub(crate) waits_for: Option<WaitsFor>,
+    pub waits_for: Option<WaitsFor>,
 }
 
 /// The number of tasks in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct TaskCounts {
-    pub(crate) pending: usize,
-    pub(crate) blocked: usize,
-    pub(crate) in_progress: usize,
-    pub(crate) in_review: usize,
-    pub(crate) completed: usize,
-    pub(crate) failed: usize,
-    pub(crate) cancelled: usize,
-    pub(crate) stale: usize,
+pub struct TaskCounts {
+    pub pending: usize,
+    pub blocked: usize,
+    pub in_progress: usize,
+    pub in_review: usize,
+    pub completed: usize,
+    pub failed: usize,
+    pub cancelled: usize,
+    pub stale: usize,
 }
 
 /// The state of a team.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Status {
-    pub(crate) team: TeamName,
-    pub(crate) lead: Option<LeadStatus>,
+pub struct Status {
+    pub team: TeamName,
+    pub lead: Option<LeadStatus>,
     /// The last lead, if it died and none has followed.
-    pub(crate) dead_lead: Option<LeadSeen>,
-    pub(crate) members: Vec<MemberStatus>,
+    pub dead_lead: Option<LeadSeen>,
+    pub members: Vec<MemberStatus>,
     /// Members that left without a request, latest first.
-    pub(crate) left: Vec<LeftStatus>,
-    pub(crate) tasks: TaskCounts,
-    pub(crate) task_list: Vec<TaskStatus>,
+    pub left: Vec<LeftStatus>,
+    pub tasks: TaskCounts,
+    pub task_list: Vec<TaskStatus>,
     /// Number of requests that wait for an answer.
-    pub(crate) requests: usize,
+    pub requests: usize,
     /// Number of unread messages of the lead that are news; `None` if they were not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unread: Option<usize>,
+    pub unread: Option<usize>,
     /// The usage of all members, also those that left.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<UsageTotal>,
+    pub usage: Option<UsageTotal>,
     /// The budgets of which something was used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) budgets: Vec<BudgetUse>,
+    pub budgets: Vec<BudgetUse>,
 }
 
 /// Returns the records of all members, also of those that have left.
-pub(crate) fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
+pub fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
     Ok(team.member_records()?)
 }
 
 /// Returns the record of a member's latest run.
-pub(crate) fn record(
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<Option<MemberRecord>, OpsError> {
+pub fn record(team: &TeamStore, name: &MemberName) -> Result<Option<MemberRecord>, OpsError> {
     Ok(team.member_record(name)?)
 }
 
 /// Returns the members whose processes are alive, or may be.
-pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+pub fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let alive = |r: &MemberRecord| match presence::liveness(r) {
         Liveness::Alive => true,
         Liveness::Dead => false,
@@ -251,7 +248,7 @@ pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError
 }
 
 /// Waits for launchers whose program has ended, and which only have to exit.
-pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
+pub fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     for record in team.member_records()? {
         let has_ended = record.state.is_over() || record.exit.is_some();
         if let Some(launcher) = record.launcher().filter(|_| has_ended) {
@@ -263,7 +260,7 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
 
 /// Reads the state of the team. Members that left without a request are listed separately until
 /// their name runs again; others that left are omitted (LY-12).
-pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
+pub fn status(team: &TeamStore) -> Result<Status, OpsError> {
     // The roster first, because a member has its record before it joins.
     let (roster, board) = (team.team()?, team.board()?);
     // Without records that cannot be read: one of them must not hide the other members.
@@ -272,7 +269,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
 }
 
 /// Like [`status`], with parts that were read before, the roster before the records.
-pub(in crate::ops) fn status_with(
+pub(crate) fn status_with(
     team: &TeamStore,
     roster: &Team,
     board: &Board,

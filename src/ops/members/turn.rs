@@ -1,13 +1,13 @@
 //! The actions of a member in a turn, for the report to its lead at the end of the turn.
 
-use crate::model::event::{Event, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, TaskId};
-use crate::model::said::TurnEnd;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::ops::{OpsError, now};
-use crate::store::{JournalReader, TeamStore};
+use crate::{OpsError, now};
+use model::event::{Event, EventKind, Note};
+use model::id::{Incarnation, MemberName, TaskId};
+use model::said::TurnEnd;
+use model::text;
+use model::time::Timestamp;
+use model::wire;
+use store::{JournalReader, TeamStore};
 
 /// Characters of a message that a report quotes.
 const LONGEST: usize = 80;
@@ -17,17 +17,17 @@ const LAST_WORDS: usize = 4000;
 
 /// The actions of a member since some time, from the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Deeds {
+pub struct Deeds {
     /// The last task that it ended; true if it was completed.
-    pub(crate) task: Option<(TaskId, bool)>,
+    pub task: Option<(TaskId, bool)>,
     /// The last message that it sent to a peer, as `[to bob] TEXT`.
-    pub(crate) told: Option<String>,
+    pub told: Option<String>,
     /// The last words of its program, if that has a hook for them.
-    pub(crate) last_words: Option<String>,
+    pub last_words: Option<String>,
 }
 
 /// Records that the program of this run has ended its turn. Reports of an earlier run are ignored.
-pub(crate) fn ended(
+pub fn ended(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
@@ -54,7 +54,7 @@ pub(crate) fn ended(
 }
 
 /// Returns the actions of `name` since `since`, from the events that `journal` has not read yet.
-pub(crate) fn deeds(
+pub fn deeds(
     team: &TeamStore,
     name: &MemberName,
     since: Timestamp,

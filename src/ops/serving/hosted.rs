@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::id::HostName;
-use crate::model::worktree::{Checkout, RepositoryCopy, copy_name};
-use crate::ops::hosts::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
-use crate::ops::{Context, OpsError};
-use crate::sys::fs;
-use crate::worktree::{HostRepository, RemovalOutcome, WorktreeState};
+use crate::hosts::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
+use crate::{Context, OpsError};
+use model::id::HostName;
+use model::worktree::{Checkout, RepositoryCopy, copy_name};
+use sys::fs;
+use worktree::{HostRepository, RemovalOutcome, WorktreeState};
 
 /// Opens the copy of a repository, and makes the directory for files on their way.
 pub(super) fn open_copy(ctx: &Context, asked: &CopyRequest) -> Result<CopyReport, OpsError> {

@@ -3,4 +3,4 @@
 mod hosted;
 mod serve;
 
-pub(crate) use serve::serve;
+pub use serve::serve;

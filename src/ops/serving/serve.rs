@@ -11,25 +11,25 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hosted;
-use crate::backend::{Backend, CloseOutcome, Mark};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::input::Input;
-use crate::model::record::MemberRecord;
-use crate::ops::authority::{self, Action};
-use crate::ops::ending::stop::{self, MemberStop, StopMode};
-use crate::ops::error::RemoteFailure;
-use crate::ops::hosts::log_part::{LogPart, log_here};
-use crate::ops::hosts::wire::{
+use crate::authority::{self, Action};
+use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::error::RemoteFailure;
+use crate::hosts::log_part::{LogPart, log_here};
+use crate::hosts::wire::{
     HostCall, HostHello, HostReply, HostRequest, LogChunk, LogRequest, MarkedPlacement, RELEASE,
     RemoteReport, RemoteSpawn, RunToEnd, failure_of,
 };
-use crate::ops::members::{backends, output, presence};
-use crate::ops::starting::spawn::{self, SpawnOptions, Spawned, StartedWhen};
-use crate::ops::views::focus::to_ops_error;
-use crate::ops::views::input;
-use crate::ops::{Caller, Context, OpsError};
-use crate::store::{Store, TeamStore};
-use crate::sys::proc::Liveness;
+use crate::members::{backends, output, presence};
+use crate::starting::spawn::{self, SpawnOptions, Spawned, StartedWhen};
+use crate::views::focus::to_ops_error;
+use crate::views::input;
+use crate::{Caller, Context, OpsError};
+use backend::{Backend, CloseOutcome, Mark};
+use model::id::{Incarnation, MemberName};
+use model::input::Input;
+use model::record::MemberRecord;
+use store::{Store, TeamStore};
+use sys::proc::Liveness;
 
 type Output = Arc<Mutex<Box<dyn Write + Send>>>;
 
@@ -38,7 +38,7 @@ type Output = Arc<Mutex<Box<dyn Write + Send>>>;
 /// # Errors
 /// The first line is not a greeting, or names another release or another host. As
 /// [`authority::enter`] for the team of the greeting.
-pub(crate) fn serve(
+pub fn serve(
     caller: &Caller,
     store: &Store,
     mut input: impl BufRead,

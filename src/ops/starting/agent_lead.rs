@@ -4,21 +4,21 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::model::envelope::Envelope;
-use crate::model::environ;
-use crate::model::id::{Incarnation, MemberName, agent_id};
-use crate::model::protocol::AnsweredBy;
-use crate::model::question::{Ask, Question};
-use crate::model::text;
-use crate::model::user_question::{self, UserQuestion};
-use crate::ops::mail::inbox;
-use crate::ops::members::{depth, profiles};
-use crate::ops::starting::brief;
-use crate::ops::team::lease;
-use crate::ops::{Context, OpsError, now};
-use crate::profile::{self, Brief, Placeholder, Profile, Values};
-use crate::store::{Lease, TeamStore};
-use crate::sys::rand;
+use crate::mail::inbox;
+use crate::members::{depth, profiles};
+use crate::starting::brief;
+use crate::team::lease;
+use crate::{Context, OpsError, now};
+use model::envelope::Envelope;
+use model::environ;
+use model::id::{Incarnation, MemberName, agent_id};
+use model::protocol::AnsweredBy;
+use model::question::{Ask, Question};
+use model::text;
+use model::user_question::{self, UserQuestion};
+use profile::{self, Brief, Placeholder, Profile, Values};
+use store::{Lease, TeamStore};
+use sys::rand;
 
 /// Prefix of the message ids of briefings in the lead's mailbox.
 const BRIEF: &str = "brief-";
@@ -29,13 +29,13 @@ const QUESTIONS: usize = 1000;
 
 /// A program that is to lead the team.
 #[derive(Debug)]
-pub(crate) struct AgentLead {
-    pub(crate) profile: Profile,
+pub struct AgentLead {
+    pub profile: Profile,
     /// The given command line, with the arguments that pass the briefing if its profile has such.
-    pub(crate) argv: Vec<String>,
+    pub argv: Vec<String>,
     /// Its whole environment: the caller's, with the identity of the lead.
-    pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) incarnation: Incarnation,
+    pub env: Vec<(OsString, OsString)>,
+    pub incarnation: Incarnation,
     /// The briefing for its first turn, if the command line does not pass it.
     first: Option<String>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct AgentLead {
 impl AgentLead {
     /// Returns true if mail can be typed into the program. Otherwise its profile does not describe
     /// its screen, and the program has to run `phalanx inbox`.
-    pub(crate) fn takes_mail(&self) -> bool {
+    pub fn takes_mail(&self) -> bool {
         self.profile.composer.is_some() && !self.profile.rules.is_empty()
     }
 }
@@ -54,7 +54,7 @@ impl AgentLead {
 /// [`OpsError::Nested`] for a teammate that may not start members; [`OpsError::NoSuchProfile`] for
 /// an unknown profile; [`OpsError::LedByAnother`], [`OpsError::LedByStranger`] or
 /// [`OpsError::MayBeLed`] if the team is led, or may be.
-pub(crate) fn take(
+pub fn take(
     ctx: &Context,
     team: &TeamStore,
     profile: Option<&str>,
@@ -141,7 +141,7 @@ fn environment(
 
 /// Sends the briefing to the lead's mailbox. Unread briefings of an earlier program are
 /// acknowledged, because they are not meant for this one.
-pub(crate) fn send_brief(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsError> {
+pub fn send_brief(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsError> {
     let Some(text) = &agent.first else { return Ok(()) };
     let lead = MemberName::lead();
     let mailbox = team.mailbox(&lead);
@@ -155,7 +155,7 @@ pub(crate) fn send_brief(team: &TeamStore, agent: &AgentLead) -> Result<(), OpsE
 
 /// Sends an open question to the agent lead, once, also if another process takes over the lead. The
 /// member's own message, which does not say how to answer it, then counts as read.
-pub(crate) fn send_question(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
+pub fn send_question(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
     let id = format!("asked-{}", question.msg_id);
     if team.mailbox(&MemberName::lead()).find(&id)?.is_none() {
         send(team, id, "a question", &describe(question))?;

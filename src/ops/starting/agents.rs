@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::model::launch::WORKER;
-use crate::model::text;
-use crate::ops::members::profiles;
-use crate::ops::{Caller, Context, OpsError};
-use crate::profile::{LoginSigns, Profile, builtin_names};
-use crate::sys::exec::{self, ExecCommand};
-use crate::sys::parallel::parallel_map;
-use crate::sys::{env, fs};
+use crate::members::profiles;
+use crate::{Caller, Context, OpsError};
+use model::launch::WORKER;
+use model::text;
+use profile::{LoginSigns, Profile, builtin_names};
+use sys::exec::{self, ExecCommand};
+use sys::parallel::parallel_map;
+use sys::{env, fs};
 
 /// Time limit for a program to print its version.
 const VERSION_WITHIN: Duration = Duration::from_secs(5);
@@ -22,19 +22,19 @@ const VERSION: usize = 40;
 
 /// An agent program that can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct AgentProgram {
+pub struct AgentProgram {
     /// Name of its profile.
-    pub(crate) profile: String,
-    pub(crate) program: PathBuf,
+    pub profile: String,
+    pub program: PathBuf,
     /// `None` if the program did not report one.
-    pub(crate) version: Option<String>,
-    pub(crate) login: LoginState,
+    pub version: Option<String>,
+    pub login: LoginState,
 }
 
 /// The credentials of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum LoginState {
+pub enum LoginState {
     /// There are some; they may have expired.
     LoggedIn,
     /// The profile does not say where they would be.
@@ -44,7 +44,7 @@ pub(crate) enum LoginState {
 }
 
 impl LoginState {
-    pub(crate) fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             LoginState::LoggedIn => "logged in",
             LoginState::Unknown => "login unknown",
@@ -58,7 +58,7 @@ impl LoginState {
 ///
 /// # Errors
 /// The directory of profiles cannot be read.
-pub(crate) fn on_path(ctx: &Context) -> Result<Vec<AgentProgram>, OpsError> {
+pub fn on_path(ctx: &Context) -> Result<Vec<AgentProgram>, OpsError> {
     let caller = &ctx.caller;
     let profiles = profiles::list(ctx)?.into_iter().filter_map(|listed| listed.profile.ok());
     let mut found: Vec<AgentProgram> =
@@ -94,7 +94,7 @@ fn login(caller: &Caller, signs: &LoginSigns) -> LoginState {
 
 /// Runs `PROGRAM --version` for each agent, all at the same time and not in the caller's directory,
 /// whose configuration must not matter. A program that fails or takes too long has no version.
-pub(crate) fn find_versions(ctx: &Context, agents: &mut [AgentProgram]) {
+pub fn find_versions(ctx: &Context, agents: &mut [AgentProgram]) {
     let versions = parallel_map(agents, agents.len(), |agent| version(ctx, &agent.program));
     for (agent, version) in agents.iter_mut().zip(versions) {
         agent.version = version;
@@ -130,7 +130,7 @@ fn version_in(printed: &str) -> Option<String> {
 /// # Errors
 /// [`OpsError::NoSuchProfile`] for an unknown name; [`OpsError::Usage`] for a profile that is no
 /// agent's.
-pub(crate) fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
+pub fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
     let profile = profiles::find(ctx, name)?;
     if profile.needs_command() || profile.name == WORKER {
         return Err(OpsError::Usage {
@@ -182,8 +182,8 @@ mod tests {
         assert_eq!(state(&[]), LoginState::NotFound);
         assert_eq!(state(&[("KEY", "")]), LoginState::NotFound);
         assert_eq!(state(&[("KEY", "x")]), LoginState::LoggedIn);
-        crate::sys::fs::private_dir(&dir.path().join("a")).expect("dir");
-        crate::sys::fs::create_new(&dir.path().join("a/b.json"), b"{}").expect("file");
+        sys::fs::private_dir(&dir.path().join("a")).expect("dir");
+        sys::fs::create_new(&dir.path().join("a/b.json"), b"{}").expect("file");
         assert_eq!(state(&[]), LoginState::LoggedIn);
         let there = format!("{home}/a");
         assert_eq!(

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use crate::model::brief;
-use crate::model::id::MemberName;
-use crate::model::record::MemberRecord;
-use crate::ops::members::profiles;
-use crate::ops::starting::roles;
-use crate::ops::{Context, OpsError};
-use crate::profile::Placeholder;
-use crate::store::{StoreError, TeamStore};
+use crate::members::profiles;
+use crate::starting::roles;
+use crate::{Context, OpsError};
+use model::brief;
+use model::id::MemberName;
+use model::record::MemberRecord;
+use profile::Placeholder;
+use store::{StoreError, TeamStore};
 
 /// Returns the text for the named member, or without a name for the speaker. A speaker that is not
 /// on the team, and any caller without a team, gets the text for programs outside a team.
@@ -17,7 +17,7 @@ use crate::store::{StoreError, TeamStore};
 /// # Errors
 /// [`StoreError::NoSuchMember`] for a named member that is not on the team; a team that cannot be
 /// read.
-pub(crate) fn brief(
+pub fn brief(
     ctx: &Context,
     team: Option<&TeamStore>,
     named: Option<&MemberName>,

@@ -1,23 +1,23 @@
 //! Brings the lead's mailbox up to date while no lead runs: removes members that have exited and
 //! announces tasks that have ended, as the lead's loop does.
 
-use crate::model::event::{EventKind, Note};
-use crate::model::launch::ability;
-use crate::model::record::MemberRecord;
-use crate::model::settings::Finish;
-use crate::model::task::Task;
-use crate::model::waiting::Ability;
-use crate::ops::effects;
-use crate::ops::ending::remove;
-use crate::ops::members::{lead, presence};
-use crate::ops::starting::recover;
-use crate::ops::{Context, OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::proc::{self, Liveness};
+use crate::effects;
+use crate::ending::remove;
+use crate::members::{lead, presence};
+use crate::starting::recover;
+use crate::{Context, OpsError, now};
+use model::event::{EventKind, Note};
+use model::launch::ability;
+use model::record::MemberRecord;
+use model::settings::Finish;
+use model::task::Task;
+use model::waiting::Ability;
+use store::TeamStore;
+use sys::proc::{self, Liveness};
 
 /// Sends the news that the loop of a running lead would send. Returns at once if a lead runs, or if
 /// another program leads the team.
-pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let Some(settings) = team.settings()? else { return Ok(()) };
     if !is_leaderless(team)? {
         return Ok(());
@@ -33,7 +33,7 @@ pub(crate) fn catch_up(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> 
 
 /// Frees the tasks of members that have exited, for a member that finds no task. Returns whether
 /// there were such members. A running lead frees them itself.
-pub(crate) fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+pub fn free_tasks_of_dead(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
     Ok(team.settings()?.is_some() && is_leaderless(team)? && remove_exited(ctx, team)?)
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn is_leaderless(team: &TeamStore) -> Result<bool, OpsError> {
 
 /// Returns true if members of the team run, it is one that a lead leads until it is deleted, and no
 /// lead does.
-pub(crate) fn lacks_lead(team: &TeamStore) -> Result<bool, OpsError> {
+pub fn lacks_lead(team: &TeamStore) -> Result<bool, OpsError> {
     let Some(settings) = team.settings()? else { return Ok(false) };
     Ok(settings.finish == Finish::Manual
         && is_leaderless(team)?
@@ -53,7 +53,7 @@ pub(crate) fn lacks_lead(team: &TeamStore) -> Result<bool, OpsError> {
 
 /// Returns true if the task is free, an agent of the team could claim it, and no lead runs that
 /// would notify one.
-pub(crate) fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
+pub fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
     let is_plain = task.owner.is_none() && task.extra.run.is_empty();
     if !is_plain || !is_leaderless(team)? || !team.open_board()?.is_free(task) {
         return Ok(false);

@@ -3,39 +3,35 @@
 
 use std::path::Path;
 
-use crate::config::manifest::{Manifest, MemberSpec, TeamMode};
-use crate::model::id::MemberName;
-use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
-use crate::model::settings::{BackendChoice, Settings};
-use crate::model::task::TaskFields;
-use crate::model::task_definition::TaskDefinition;
-use crate::ops::members::backends;
-use crate::ops::{Context, OpsError, resolve_dir};
-use crate::store::NewTask;
-use crate::worktree::checkout_of;
+use crate::members::backends;
+use crate::{Context, OpsError, resolve_dir};
+use config::manifest::{Manifest, MemberSpec, TeamMode};
+use model::id::MemberName;
+use model::launch::{Demand, LaunchSpec, Scale, Template};
+use model::settings::{BackendChoice, Settings};
+use model::task::TaskFields;
+use model::task_definition::TaskDefinition;
+use store::NewTask;
+use worktree::checkout_of;
 
 /// Returns the settings of the team. `backend`, from the command line, overrides the manifest.
-pub(crate) fn team_settings(
-    manifest: &Manifest,
-    backend: Option<BackendChoice>,
-    keep: bool,
-) -> Settings {
+pub fn team_settings(manifest: &Manifest, backend: Option<BackendChoice>, keep: bool) -> Settings {
     let settings = manifest.settings.clone();
     Settings { backend: backend.unwrap_or(settings.backend), keep, ..settings }
 }
 
 /// The members to start.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct MemberLaunches {
+pub struct MemberLaunches {
     /// Started at once.
-    pub(crate) specs: Vec<LaunchSpec>,
+    pub specs: Vec<LaunchSpec>,
     /// Started by the lead, when there is work or after a failure.
-    pub(crate) templates: Vec<Template>,
+    pub templates: Vec<Template>,
 }
 
 /// Returns the members to start; with `tasks_only`, for task mode, each task is a run of its own.
 /// `read` returns the text of a prompt file. Directories are relative to `here`.
-pub(crate) fn member_launches<E>(
+pub fn member_launches<E>(
     manifest: &Manifest,
     tasks_only: bool,
     here: &Path,
@@ -86,7 +82,7 @@ fn launch_spec<E>(
 }
 
 /// Returns the tasks as one batch; directories are relative to `here`.
-pub(crate) fn new_tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
+pub fn new_tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
     manifest.tasks.iter().map(|task| new_task(manifest, task, here)).collect()
 }
 
@@ -108,7 +104,7 @@ fn new_task(manifest: &Manifest, task: &TaskDefinition, here: &Path) -> Result<N
 
 /// Returns true for task mode, and a line that names the mode and the reason; no line for the
 /// default mode.
-pub(crate) fn choose_mode(
+pub fn choose_mode(
     ctx: &Context,
     manifest: &Manifest,
     backend: BackendChoice,
@@ -129,7 +125,7 @@ pub(crate) fn choose_mode(
 }
 
 /// Returns a warning for each member whose concurrent runs would share one checkout (TK-09).
-pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
+pub fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
     let warning = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
         if !several || template.takes_commands() || template.spec.worktree.is_some() {
@@ -147,7 +143,7 @@ pub(crate) fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
 }
 
 /// Rejects members that cannot be one run per task.
-pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
+pub fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
     let cannot = |member: &&MemberSpec| !member.launch.command.is_empty() || member.launch.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
     let why = if member.launch.plan {
@@ -164,7 +160,7 @@ pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::settings::Finish;
+    use model::settings::Finish;
 
     const TEXT: &str = r#"
 [team]
@@ -203,7 +199,7 @@ priority = 2
         let got = team_settings(&manifest(), Some(BackendChoice::Pty), true);
         assert_eq!(
             (got.backend, got.layout, got.finish),
-            (BackendChoice::Pty, crate::model::placement::Layout::Windows, Finish::TasksDone)
+            (BackendChoice::Pty, model::placement::Layout::Windows, Finish::TasksDone)
         );
         assert_eq!(
             (got.keep, got.max_members, got.env.deny.as_slice()),

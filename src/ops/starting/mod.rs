@@ -1,14 +1,14 @@
 //! From a launch request to a proven member.
 
-pub(crate) mod agent_lead;
-pub(crate) mod agents;
-pub(crate) mod brief;
-pub(crate) mod catch_up;
-pub(crate) mod manifest;
-pub(crate) mod one_shot;
-pub(crate) mod recover;
-pub(crate) mod resume;
-pub(crate) mod roles;
-pub(crate) mod settings;
-pub(crate) mod spawn;
-pub(crate) mod templates;
+pub mod agent_lead;
+pub mod agents;
+pub mod brief;
+pub mod catch_up;
+pub mod manifest;
+pub mod one_shot;
+pub mod recover;
+pub mod resume;
+pub mod roles;
+pub mod settings;
+pub mod spawn;
+pub mod templates;

@@ -4,24 +4,24 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::launcher::command::Tail;
-use crate::launcher::{LauncherRun, OneShotEnd};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::Cause;
-use crate::model::protocol::Message;
-use crate::model::record::{ExitRecord, MemberRecord};
-use crate::model::spec::Terminal;
-use crate::model::task::{CommandOutcome, TaskAction};
-use crate::ops::board::task;
-use crate::ops::ending::remove::{self, MemberRemoval};
-use crate::ops::mail::post::Post;
-use crate::ops::team::hooks;
-use crate::ops::{Caller, Context, OpsError};
-use crate::store::TaskStep;
-use crate::sys::{env, fs};
+use crate::board::task;
+use crate::ending::remove::{self, MemberRemoval};
+use crate::mail::post::Post;
+use crate::team::hooks;
+use crate::{Caller, Context, OpsError};
+use launcher::command::Tail;
+use launcher::{LauncherRun, OneShotEnd};
+use model::id::{MemberName, TaskId};
+use model::lifecycle::Cause;
+use model::protocol::Message;
+use model::record::{ExitRecord, MemberRecord};
+use model::spec::Terminal;
+use model::task::{CommandOutcome, TaskAction};
+use store::TaskStep;
+use sys::{env, fs};
 
 /// The steps that the launcher performs after a one-shot run.
-pub(crate) const END: OneShotEnd = OneShotEnd { report, leave };
+pub const END: OneShotEnd = OneShotEnd { report, leave };
 
 /// Number of bytes read from the end of the log.
 const TAIL: u64 = 64 * 1024;

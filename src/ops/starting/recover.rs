@@ -2,21 +2,21 @@
 //! that the loop finds only runs that are alive and runs that are over. Every step is idempotent,
 //! so a crash during recovery is recovered from in the same way.
 
-use crate::model::event::{Event, EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::record::MemberRecord;
-use crate::model::task::{Task, TaskState};
-use crate::ops::board::{owners, task};
-use crate::ops::effects;
-use crate::ops::ending::prune;
-use crate::ops::ending::remove::{self, MemberRemoval, RemovedMember};
-use crate::ops::ending::stop::{self, MemberStop, StopMode};
-use crate::ops::starting::spawn::{self, RecoveredStarts};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::proc::{self, Liveness};
-use crate::sys::rand;
+use crate::board::{owners, task};
+use crate::effects;
+use crate::ending::prune;
+use crate::ending::remove::{self, MemberRemoval, RemovedMember};
+use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::starting::spawn::{self, RecoveredStarts};
+use crate::{Context, OpsError};
+use model::event::{Event, EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::lifecycle::{Cause, MemberState};
+use model::record::MemberRecord;
+use model::task::{Task, TaskState};
+use store::TeamStore;
+use sys::proc::{self, Liveness};
+use sys::rand;
 
 /// The repairs that were made.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ struct Recovered {
 ///
 /// # Errors
 /// A store that cannot be read or written. Repairs made until then stay.
-pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let id = rand::uuid();
     let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
     let over = ended(team)?;
@@ -56,10 +56,7 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
 ///
 /// # Errors
 /// A store that cannot be read or written.
-pub(in crate::ops) fn complete_retirements(
-    ctx: &Context,
-    team: &TeamStore,
-) -> Result<bool, OpsError> {
+pub(crate) fn complete_retirements(ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
     let mut done = Recovered::default();
     remove_ended(ctx, team, &ended(team)?, &mut done)?;
     Ok(!done.removed.is_empty())
@@ -67,7 +64,7 @@ pub(in crate::ops) fn complete_retirements(
 
 /// Frees locks of killed processes, announces changes of tasks that killed processes did not
 /// announce, and prunes shutdowns that ended long ago.
-pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
+pub fn sweep(team: &TeamStore) -> Result<(), OpsError> {
     prune::shutdowns(team)?;
     task::say_unsaid(team)?;
     Ok(team.sweep_leftovers()?)

@@ -4,22 +4,22 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::model::event::{Event, EventKind};
-use crate::model::host::HostChoice;
-use crate::model::id::MemberName;
-use crate::model::launch::LaunchSpec;
-use crate::model::lifecycle::MemberState;
-use crate::model::record::MemberRecord;
-use crate::model::worktree::{Checkout, WorktreeRequest};
-use crate::model::{text, wire};
-use crate::ops::authority::names::started_record;
-use crate::ops::ending::remove;
-use crate::ops::hosts;
-use crate::ops::members::{presence, profiles, status};
-use crate::ops::starting::spawn;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::proc::Liveness;
+use crate::authority::names::started_record;
+use crate::ending::remove;
+use crate::hosts;
+use crate::members::{presence, profiles, status};
+use crate::starting::spawn;
+use crate::{Context, OpsError};
+use model::event::{Event, EventKind};
+use model::host::HostChoice;
+use model::id::MemberName;
+use model::launch::LaunchSpec;
+use model::lifecycle::MemberState;
+use model::record::MemberRecord;
+use model::worktree::{Checkout, WorktreeRequest};
+use model::{text, wire};
+use store::{StoreError, TeamStore};
+use sys::proc::Liveness;
 
 /// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
@@ -37,11 +37,11 @@ const TASKS: [(EventKind, &str); 4] = [
 
 /// The launch specs to restart a member.
 #[derive(Debug)]
-pub(crate) struct RestartSpecs {
-    pub(crate) spec: LaunchSpec,
+pub struct RestartSpecs {
+    pub spec: LaunchSpec,
     /// The spec to start without the known session, if that cannot be resumed. `None` if no
     /// session is known, or if the caller chose one.
-    pub(crate) without_session: Option<LaunchSpec>,
+    pub without_session: Option<LaunchSpec>,
 }
 
 /// Returns the specs to restart `names`, or without names all members that failed or disappeared.
@@ -51,7 +51,7 @@ pub(crate) struct RestartSpecs {
 /// [`StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
 /// phalanx did not start, [`StoreError::MemberTaken`] for one that runs; a profile that no longer
 /// exists; a run that cannot be removed.
-pub(crate) fn specs(
+pub fn specs(
     ctx: &Context,
     team: &TeamStore,
     names: &[MemberName],
@@ -81,11 +81,7 @@ pub(crate) fn specs(
 ///
 /// # Errors
 /// As [`specs`]; the error of a start that failed.
-pub(crate) fn start_again(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<(), OpsError> {
+pub fn start_again(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let start = |spec: LaunchSpec| -> Result<(), OpsError> {
         let results = spawn::for_lead(ctx, team, &[spec], START)?;
         results.into_iter().try_for_each(|result| result.map(drop))
@@ -170,7 +166,7 @@ fn with_session(
 }
 
 /// Returns the spec that started the member's last run. `checkout` is its worktree.
-pub(in crate::ops) fn relaunch_spec(
+pub(crate) fn relaunch_spec(
     ctx: &Context,
     record: &MemberRecord,
     checkout: Option<&Checkout>,

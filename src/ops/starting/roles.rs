@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::config::agent_file::AgentFile;
-use crate::model::role::{PLAIN, Role, Roles};
-use crate::model::team::Team;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::fs::{self, FsError};
-use crate::worktree::checkout_of;
+use crate::{Context, OpsError};
+use config::agent_file::AgentFile;
+use model::role::{PLAIN, Role, Roles};
+use model::team::Team;
+use store::TeamStore;
+use sys::fs::{self, FsError};
+use worktree::checkout_of;
 
 /// Size limit of an agent file, in bytes.
 const LARGEST: u64 = 256 * 1024;
@@ -21,9 +21,9 @@ const PROJECT: &str = ".claude/agents";
 /// A role and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedRole {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    pub(crate) source: RoleSource,
+    pub name: String,
+    pub role: Role,
+    pub source: RoleSource,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,12 +36,12 @@ pub(crate) enum RoleSource {
 }
 
 /// Returns the roles of a team's manifest; none for a team that phalanx did not create.
-pub(crate) fn team_roles(team: &TeamStore) -> Result<Roles, OpsError> {
+pub fn team_roles(team: &TeamStore) -> Result<Roles, OpsError> {
     Ok(team.settings()?.map(|settings| settings.roles).unwrap_or_default())
 }
 
 /// Returns the descriptions of the roles that the members have. A role that is not found has none.
-pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<String, String> {
+pub fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for member in team.teammates() {
         let Some(role) = member.agent_type.as_deref().filter(|role| !PLAIN.contains(role)) else {

@@ -3,25 +3,25 @@
 
 use toml::Table;
 
-use crate::config::settings;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::launch::{LaunchSpec, Template};
-use crate::model::settings::{PlacementHome, Settings};
-use crate::ops::hosts;
-use crate::ops::members::depth;
-use crate::ops::starting::{manifest, resume, spawn};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::hosts;
+use crate::members::depth;
+use crate::starting::{manifest, resume, spawn};
+use crate::{Context, OpsError};
+use config::settings;
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::launch::{LaunchSpec, Template};
+use model::settings::{PlacementHome, Settings};
+use store::TeamStore;
 
-pub(crate) use crate::config::manifest::{TEAM_KEYS, TeamKey};
-pub(crate) use crate::config::settings::flatten;
+pub use config::manifest::{TEAM_KEYS, TeamKey};
+pub use config::settings::flatten;
 
 /// A change of some settings: keys with their values, and keys to reset to their defaults.
 #[derive(Debug, Default)]
-pub(crate) struct SettingsChange {
-    pub(crate) set: Vec<(String, String)>,
-    pub(crate) unset: Vec<String>,
+pub struct SettingsChange {
+    pub set: Vec<(String, String)>,
+    pub unset: Vec<String>,
 }
 
 impl SettingsChange {
@@ -51,18 +51,18 @@ pub(crate) type ReadPrompt<'a> = &'a mut dyn FnMut(&str) -> Result<String, OpsEr
 ///
 /// # Errors
 /// [`OpsError::Usage`] for a team that another program created, which has none.
-pub(crate) fn document(team: &TeamStore) -> Result<Table, OpsError> {
+pub fn document(team: &TeamStore) -> Result<Table, OpsError> {
     Ok(settings::document(&existing_settings(team)?))
 }
 
 /// Returns the document of a team that was created without any settings.
-pub(crate) fn defaults() -> Table {
-    settings::document(&Settings::by_hand(crate::model::settings::MAX_MEMBERS))
+pub fn defaults() -> Table {
+    settings::document(&Settings::by_hand(model::settings::MAX_MEMBERS))
 }
 
 /// Returns `base` with the settings of a checked file laid over it. With `tasks_only`, for task
 /// mode, each task of a member is a run of its own.
-pub(crate) fn from_file(
+pub fn from_file(
     ctx: &Context,
     base: &Settings,
     text: &str,
@@ -79,7 +79,7 @@ pub(crate) fn from_file(
 /// # Errors
 /// [`OpsError::Usage`] for a key or a value that a manifest may not have either, or that is fixed
 /// once the team exists. Nothing is changed then.
-pub(crate) fn set(
+pub fn set(
     ctx: &Context,
     team: &TeamStore,
     change: &SettingsChange,
@@ -270,7 +270,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::manifest::Manifest;
+    use config::manifest::Manifest;
 
     /// Every key of a manifest survives the round trip.
     #[test]
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn defaults_survive_the_round_trip_through_a_document() {
-        let base = Settings::by_hand(crate::model::settings::MAX_MEMBERS);
+        let base = Settings::by_hand(model::settings::MAX_MEMBERS);
         let parsed = settings::parse_document(settings::document(&base), &[]).expect("settings");
         assert_eq!(parsed.settings, base);
         let empty = settings::parse_document(Table::new(), &[]).expect("settings");

@@ -1,25 +1,25 @@
 //! Templates of manifests: the built-in ones, and the user's own, which are read again at each use.
 
-use crate::config::manifest::{ManifestTemplate, builtin_template, builtin_templates};
-use crate::ops::members::profiles::Source;
-use crate::ops::own_files;
-use crate::ops::{Context, OpsError};
+use crate::members::profiles::Source;
+use crate::own_files;
+use crate::{Context, OpsError};
+use config::manifest::{ManifestTemplate, builtin_template, builtin_templates};
 
 /// A template by name, whether it can be parsed or not.
 #[derive(Debug)]
-pub(crate) struct ListedTemplate {
-    pub(crate) name: String,
-    pub(crate) source: Source,
+pub struct ListedTemplate {
+    pub name: String,
+    pub source: Source,
     /// Its text; empty if it cannot be read.
-    pub(crate) text: String,
-    pub(crate) template: Result<ManifestTemplate, OpsError>,
+    pub text: String,
+    pub template: Result<ManifestTemplate, OpsError>,
 }
 
 /// Returns the template of this name; a user's own overrides a built-in one.
 ///
 /// # Errors
 /// A refusal for an unknown name.
-pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsError> {
+pub fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsError> {
     let own = own_files::names(&ctx.store.templates())?;
     let name = name.to_owned();
     if own.contains(&name) {
@@ -49,7 +49,7 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsErr
 ///
 /// # Errors
 /// A directory of templates that cannot be read.
-pub(crate) fn list(ctx: &Context) -> Result<Vec<ListedTemplate>, OpsError> {
+pub fn list(ctx: &Context) -> Result<Vec<ListedTemplate>, OpsError> {
     let own = own_files::names(&ctx.store.templates())?;
     names(&own).iter().map(|name| listed(ctx, name)).collect()
 }

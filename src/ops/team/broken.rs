@@ -3,30 +3,30 @@
 
 use std::path::PathBuf;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{LEAD, TeamName};
-use crate::model::team::Team;
-use crate::model::wire::Object;
-use crate::ops::authority::speaker;
-use crate::ops::{Context, OpsError, now};
-use crate::store::{Broken, TeamStore};
-use crate::sys::rand;
+use crate::authority::speaker;
+use crate::{Context, OpsError, now};
+use model::event::{EventKind, Note};
+use model::id::{LEAD, TeamName};
+use model::team::Team;
+use model::wire::Object;
+use store::{Broken, TeamStore};
+use sys::rand;
 
 /// Number of passes: files behind an unreadable directory show up only in the next one.
 const ROUNDS: usize = 3;
 
 /// A broken path that was repaired or moved away.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SetAside {
-    pub(crate) path: PathBuf,
-    pub(crate) problem: String,
+pub struct SetAside {
+    pub path: PathBuf,
+    pub problem: String,
     /// `None` if the path became usable again and stayed where it was.
-    pub(crate) moved_to: Option<PathBuf>,
+    pub moved_to: Option<PathBuf>,
 }
 
 /// Writes the missing team file of a team that is about to end, for a person only: without that
 /// file a team has no members. Returns its path if it was missing.
-pub(crate) fn restore_missing(ctx: &Context, name: &TeamName) -> Result<Option<PathBuf>, OpsError> {
+pub fn restore_missing(ctx: &Context, name: &TeamName) -> Result<Option<PathBuf>, OpsError> {
     if speaker::has_token(ctx) {
         return Ok(None);
     }
@@ -41,7 +41,7 @@ fn founding(ctx: &Context, name: &TeamName) -> Object {
 }
 
 /// Sets aside all broken files of a team that is about to end.
-pub(crate) fn set_aside_all(ctx: &Context, team: &TeamStore) -> Result<Vec<SetAside>, OpsError> {
+pub fn set_aside_all(ctx: &Context, team: &TeamStore) -> Result<Vec<SetAside>, OpsError> {
     let mut done = Vec::new();
     for _ in 0..ROUNDS {
         let mut broken = team.linked_dirs();
@@ -55,7 +55,7 @@ pub(crate) fn set_aside_all(ctx: &Context, team: &TeamStore) -> Result<Vec<SetAs
 }
 
 /// Sets these paths aside and records each in the journal.
-pub(in crate::ops) fn set_aside(
+pub fn set_aside(
     ctx: &Context,
     team: &TeamStore,
     broken: &[Broken],

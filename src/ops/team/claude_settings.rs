@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::claude_settings::ClaudeSettings;
-use crate::config::hooks::{HookFiles, is_trusted};
-use crate::model::mode::Mode;
-use crate::model::team::Team;
-use crate::ops::team::hooks::hook_files;
-use crate::ops::{Context, OpsError};
+use crate::team::hooks::hook_files;
+use crate::{Context, OpsError};
+use config::claude_settings::ClaudeSettings;
+use config::hooks::{HookFiles, is_trusted};
+use model::mode::Mode;
+use model::team::Team;
 
 /// Settings of an organisation, which nothing overrides.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
@@ -20,11 +20,7 @@ const VARIABLE: &str = "CLAUDE_CODE_BYPASS_PERMISSIONS_MODE";
 /// # Errors
 /// [`OpsError::NotAllowed`] for `bypassPermissions` if a settings file or the variable disables it.
 /// A settings file that cannot be read disables it, too.
-pub(in crate::ops) fn must_be_enabled(
-    ctx: &Context,
-    roster: &Team,
-    mode: Mode,
-) -> Result<(), OpsError> {
+pub(crate) fn must_be_enabled(ctx: &Context, roster: &Team, mode: Mode) -> Result<(), OpsError> {
     if mode != Mode::BypassPermissions {
         return Ok(());
     }
@@ -57,7 +53,7 @@ fn disabled_by(path: &Path) -> Option<String> {
 /// Returns the directories outside their own that members may work in: those of the organisation's
 /// and the user's settings, and those of the project's settings if the user trusts the project.
 /// Files that cannot be read are skipped.
-pub(in crate::ops) fn additional_directories(ctx: &Context, roster: &Team) -> Vec<String> {
+pub fn additional_directories(ctx: &Context, roster: &Team) -> Vec<String> {
     let files = hook_files(ctx, roster);
     let project = if is_trusted(&files) { files.project_settings() } else { Vec::new() };
     let base = files.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());

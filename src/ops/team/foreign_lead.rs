@@ -6,16 +6,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::model::event::EventKind;
-use crate::model::team::{Member, Team};
-use crate::ops::members::backends;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::fs;
-use crate::sys::proc::{self, RunningProcess};
+use crate::members::backends;
+use crate::{Context, OpsError};
+use model::event::EventKind;
+use model::team::{Member, Team};
+use store::TeamStore;
+use sys::fs;
+use sys::proc::{self, RunningProcess};
 
 /// The processes that a search for the lead does not cover.
-pub(in crate::ops) const UNSEEN: &str =
+pub(crate) const UNSEEN: &str =
     "a lead of another user, in another container or on another host is not visible from here";
 
 /// The program that creates teams without a record of their lead.
@@ -26,7 +26,7 @@ const TEAMMATE: &str = "--agent-id";
 const RECENT: Duration = Duration::from_secs(60);
 
 /// Returns true if another program made the team, and phalanx has not adopted it.
-pub(in crate::ops) fn is_foreign(team: &TeamStore) -> Result<bool, OpsError> {
+pub(crate) fn is_foreign(team: &TeamStore) -> Result<bool, OpsError> {
     if team.settings()?.is_some() {
         return Ok(false);
     }
@@ -35,12 +35,12 @@ pub(in crate::ops) fn is_foreign(team: &TeamStore) -> Result<bool, OpsError> {
 }
 
 /// Returns true if the team is foreign, and no process is on record as its lead.
-pub(in crate::ops) fn is_unnamed(team: &TeamStore) -> Result<bool, OpsError> {
+pub(crate) fn is_unnamed(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(is_foreign(team)? && team.team()?.lead_process.is_none())
 }
 
 /// Returns the signs that the lead may be running: a process, its open pane, a recent write.
-pub(in crate::ops) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
+pub(crate) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
     let write = team.latest_write()?.filter(|(_, age)| *age < RECENT);
     let write =
         write.map(|(path, age)| format!("{} was written {} s ago", path.display(), age.as_secs()));
@@ -48,10 +48,7 @@ pub(in crate::ops) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<Strin
 }
 
 /// Returns the signs of a living lead: a process, and its open pane.
-pub(in crate::ops) fn signs_of_life(
-    ctx: &Context,
-    team: &TeamStore,
-) -> Result<Vec<String>, OpsError> {
+pub(crate) fn signs_of_life(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
     let file = team.team()?;
     let lead = file.members.iter().find(|member| member.name.is_lead());
     let process = lead.and_then(|lead| process_sign(team, &file, lead));
@@ -101,7 +98,7 @@ fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> 
 
 /// Returns true for the program itself, and for an interpreter with the program as its script. From
 /// npm, the file of 2.1.332 is `claude.exe`.
-pub(in crate::ops) fn runs_program(running: &RunningProcess) -> bool {
+pub(crate) fn runs_program(running: &RunningProcess) -> bool {
     let is_it = |word: &OsString| {
         Path::new(word).file_name().is_some_and(|name| name == PROGRAM || name == "claude.exe")
     };
@@ -109,7 +106,7 @@ pub(in crate::ops) fn runs_program(running: &RunningProcess) -> bool {
 }
 
 /// Returns true if the program of the process keeps its teams in the config root of the team.
-pub(in crate::ops) fn is_of_root(running: &RunningProcess, team: &TeamStore) -> bool {
+pub(crate) fn is_of_root(running: &RunningProcess, team: &TeamStore) -> bool {
     config_root(running).is_some_and(|root| is_same(&root, team.root()))
 }
 

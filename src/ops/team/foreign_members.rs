@@ -4,20 +4,20 @@
 
 use std::ffi::OsStr;
 
-use crate::backend::tmux::OwnPane;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::{BackendKind, Placement, ProcessId, TmuxPane};
-use crate::model::record::{LaunchRequest, MemberRecord, StartRecord};
-use crate::model::settings::Settings;
-use crate::model::team::Member;
-use crate::model::transcript::TranscriptForm;
-use crate::ops::members::{backends, new_record};
-use crate::ops::team::foreign_lead::{is_of_root, runs_program};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::proc::{self, Process, RunningProcess};
+use crate::members::{backends, new_record};
+use crate::team::foreign_lead::{is_of_root, runs_program};
+use crate::{Context, OpsError};
+use backend::tmux::OwnPane;
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::lifecycle::MemberState;
+use model::placement::{BackendKind, Placement, ProcessId, TmuxPane};
+use model::record::{LaunchRequest, MemberRecord, StartRecord};
+use model::settings::Settings;
+use model::team::Member;
+use model::transcript::TranscriptForm;
+use store::TeamStore;
+use sys::proc::{self, Process, RunningProcess};
 
 /// The profile of the program whose teams are adopted.
 const PROFILE: &str = "claude";
@@ -30,20 +30,20 @@ const STARTED: &str = "CLAUDECODE";
 
 /// A member with its process.
 #[derive(Debug)]
-pub(in crate::ops) struct ForeignMember {
+pub struct ForeignMember {
     member: Member,
     running: RunningProcess,
 }
 
 impl ForeignMember {
     /// Describes it as a sign of life: `process 77 is its member mate`.
-    pub(in crate::ops) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         format!("process {} is its member {}", self.running.process.pid, self.member.name)
     }
 }
 
 /// Returns the members that phalanx has not started and whose processes run.
-pub(in crate::ops) fn running(team: &TeamStore) -> Result<Vec<ForeignMember>, OpsError> {
+pub fn running(team: &TeamStore) -> Result<Vec<ForeignMember>, OpsError> {
     let mut strangers = Vec::new();
     for member in team.team()?.teammates() {
         if team.member_record(&member.name)?.is_none_or(|record| record.state.is_over()) {
@@ -87,7 +87,7 @@ fn is_member(running: &RunningProcess, member: &Member) -> bool {
 /// # Errors
 /// Files that cannot be read or written. What was recorded until then stays, and a later call does
 /// the rest.
-pub(crate) fn take_over(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn take_over(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if team.settings()?.is_some() {
         return Ok(());
     }
@@ -111,10 +111,7 @@ pub(crate) fn take_over(ctx: &Context, team: &TeamStore) -> Result<(), OpsError>
 
 /// Returns true for a member that was adopted and accepts messages only with a signature, which
 /// phalanx cannot make.
-pub(in crate::ops) fn needs_signature(
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<bool, OpsError> {
+pub(crate) fn needs_signature(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let record = team.member_record(name)?;
     Ok(record.is_some_and(|record| record.request.argv.iter().any(|word| word == VERIFY_KEY)))
 }

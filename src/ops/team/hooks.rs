@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::config::hooks::{ConfiguredHook, HookFiles, find_hooks};
-use crate::hooks::{self, Call, End, Ran};
-use crate::model::environ;
-use crate::model::event::{Event, EventKind, Note};
-use crate::model::hook::{HookEvent, HookVerdict};
-use crate::model::id::{MemberName, TaskId, agent_id};
-use crate::model::protocol::Message;
-use crate::model::record::MemberRecord;
-use crate::model::task::Task;
-use crate::model::team::Team;
-use crate::model::text;
-use crate::ops::mail::post::Post;
-use crate::ops::members::presence;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::{fs, rand};
+use crate::mail::post::Post;
+use crate::members::presence;
+use crate::{Context, OpsError};
+use config::hooks::{ConfiguredHook, HookFiles, find_hooks};
+use hooks::{self, Call, End, Ran};
+use model::environ;
+use model::event::{Event, EventKind, Note};
+use model::hook::{HookEvent, HookVerdict};
+use model::id::{MemberName, TaskId, agent_id};
+use model::protocol::Message;
+use model::record::MemberRecord;
+use model::task::Task;
+use model::team::Team;
+use model::text;
+use store::TeamStore;
+use sys::{fs, rand};
 
 /// Set for hooks. A phalanx command inside a hook runs no hooks, which would recurse without end.
 const INSIDE: &str = "PHALANX_HOOK";
@@ -36,10 +36,10 @@ const LONGEST_OUTPUT: usize = 500;
 
 /// The hooks of a team as they were read; later changes of the files have no effect.
 #[derive(Debug, Clone)]
-pub(crate) struct TeamHooks {
+pub struct TeamHooks {
     known: Vec<ConfiguredHook>,
     /// Hooks and files that could not be read or may not run.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// The working directory of hooks: that of the lead.
     project: PathBuf,
     /// Marks the processes of these hooks, so that they can be ended.
@@ -50,11 +50,11 @@ pub(crate) struct TeamHooks {
 
 /// An event of a member for which hooks run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Occasion {
-    pub(crate) event: HookEvent,
-    pub(crate) member: MemberName,
+pub struct Occasion {
+    pub event: HookEvent,
+    pub member: MemberName,
     /// Id of the journal event.
-    pub(crate) cause: String,
+    pub cause: String,
 }
 
 /// The input of a hook and the member that it is about.
@@ -70,7 +70,7 @@ struct HookSubject<'a> {
 }
 
 /// Reads the hooks of the manifest, the user and the project. Unreadable files become warnings.
-pub(crate) fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
+pub fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
     let roster = team.team().ok();
     let files = roster.map_or_else(|| user_hook_files(ctx), |roster| hook_files(ctx, &roster));
     let here = files.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
@@ -101,7 +101,7 @@ pub(crate) fn load_hooks(ctx: &Context, team: &TeamStore) -> TeamHooks {
 
 /// Returns the settings files of the user and of the project, which is the directory in which the
 /// lead works.
-pub(in crate::ops) fn hook_files(ctx: &Context, roster: &Team) -> HookFiles {
+pub fn hook_files(ctx: &Context, roster: &Team) -> HookFiles {
     let lead = roster.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
     HookFiles { project: lead.filter(|dir| fs::is_dir(dir)), ..user_hook_files(ctx) }
 }
@@ -113,12 +113,12 @@ fn user_hook_files(ctx: &Context) -> HookFiles {
 
 impl TeamHooks {
     /// Returns true if no hooks are configured.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
     /// Returns a description and the source of each hook.
-    pub(in crate::ops) fn listed(&self) -> impl Iterator<Item = (String, &str)> {
+    pub fn listed(&self) -> impl Iterator<Item = (String, &str)> {
         let words = |known: &ConfiguredHook| {
             format!("{} runs `{}`", known.hook.event.as_str(), known.hook.run.shown())
         };
@@ -126,7 +126,7 @@ impl TeamHooks {
     }
 
     /// Ends the running hooks before the process that started them exits.
-    pub(crate) fn end_all(&self) {
+    pub fn end_all(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         hooks::end_all(&self.owner);
     }
@@ -136,16 +136,13 @@ impl TeamHooks {
     }
 
     /// Returns true if a hook must approve the completion of tasks.
-    pub(crate) fn guard_tasks(&self) -> bool {
+    pub fn guard_tasks(&self) -> bool {
         self.known.iter().any(|known| known.hook.event == HookEvent::TaskCompleted)
     }
 }
 
 /// Returns the starts of running members for which no hook ran, because there was no lead then.
-pub(crate) fn starts_without_hooks(
-    team: &TeamStore,
-    events: &[Event],
-) -> Result<Vec<Occasion>, OpsError> {
+pub fn starts_without_hooks(team: &TeamStore, events: &[Event]) -> Result<Vec<Occasion>, OpsError> {
     let mut starts = Vec::new();
     for record in team.member_records()?.into_iter().filter(|record| record.state.is_up()) {
         let is_its = |e: &&Event| e.member.as_ref() == Some(&record.name);
@@ -165,7 +162,7 @@ pub(crate) fn starts_without_hooks(
 ///
 /// # Errors
 /// A team that cannot be read or written. A failing hook is only a warning in the journal.
-pub(crate) fn run_hooks(
+pub fn run_hooks(
     ctx: &Context,
     team: &TeamStore,
     hooks: &TeamHooks,
@@ -196,7 +193,7 @@ pub(crate) fn run_hooks(
 ///
 /// # Errors
 /// [`OpsError::HookRefused`], with the hook's stderr, if a hook rejects it or the hooks were ended.
-pub(in crate::ops) fn before_completion(
+pub(crate) fn before_completion(
     ctx: &Context,
     team: &TeamStore,
     hooks: &TeamHooks,

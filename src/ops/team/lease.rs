@@ -1,31 +1,28 @@
 //! The right to lead a team: one process at a time, of phalanx or of another program.
 
-use crate::model::event::{EventKind, Note};
-use crate::model::placement::ProcessId;
-use crate::ops::error::adopt_hint;
-use crate::ops::members::launchers;
-use crate::ops::members::lead::{Stranger, is_this_process, process, stranger, this_process};
-use crate::ops::team::foreign_lead;
-use crate::ops::team::foreign_members::{self, ForeignMember};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{LeadRecord, Lease, TeamStore};
-use crate::sys::env;
-use crate::sys::proc::{Liveness, Process};
+use crate::error::adopt_hint;
+use crate::members::launchers;
+use crate::members::lead::{Stranger, is_this_process, process, stranger, this_process};
+use crate::team::foreign_lead;
+use crate::team::foreign_members::{self, ForeignMember};
+use crate::{Context, OpsError, now};
+use model::event::{EventKind, Note};
+use model::placement::ProcessId;
+use store::{LeadRecord, Lease, TeamStore};
+use sys::env;
+use sys::proc::{Liveness, Process};
 
 /// Takes the lease for this process. Does not check whether another program leads the team
 /// ([`may_lead`] does), because phalanx must always be able to end what it started.
 ///
 /// # Errors
 /// [`OpsError::LedByAnother`] if another phalanx holds the lease.
-pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
+pub fn take(team: &TeamStore) -> Result<Lease, OpsError> {
     take_with(team, None)
 }
 
 /// As [`take`], for a lead that runs an agent program, which authenticates by this token.
-pub(in crate::ops) fn take_with(
-    team: &TeamStore,
-    token: Option<String>,
-) -> Result<Lease, OpsError> {
+pub(crate) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
     let lease = hold_with(team, token)?;
     team.record(Note::of(EventKind::LeadStarted).with("pid", Process::current().pid))?;
     Ok(lease)
@@ -35,7 +32,7 @@ pub(in crate::ops) fn take_with(
 ///
 /// # Errors
 /// [`OpsError::LedByAnother`] if another phalanx holds the lease.
-pub(in crate::ops) fn hold(team: &TeamStore) -> Result<Lease, OpsError> {
+pub fn hold(team: &TeamStore) -> Result<Lease, OpsError> {
     hold_with(team, None)
 }
 
@@ -61,7 +58,7 @@ fn hold_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError>
 ///
 /// # Errors
 /// [`OpsError::LedByAnother`] if one does.
-pub(crate) fn must_be_unheld(team: &TeamStore) -> Result<(), OpsError> {
+pub fn must_be_unheld(team: &TeamStore) -> Result<(), OpsError> {
     team.current_lead()?.map_or(Ok(()), |lead| Err(led_by_another(team, Some(lead))))
 }
 
@@ -78,7 +75,7 @@ fn led_by_another(team: &TeamStore, lead: Option<LeadRecord>) -> OpsError {
 /// # Errors
 /// [`OpsError::LedByStranger`] if another program leads the team, or may;
 /// [`OpsError::LedByAnother`] for a phalanx without the lease.
-pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
+pub fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
     if let Some(Stranger { lead, liveness }) = stranger(team)? {
         let (team, pid) = (team.name().clone(), lead.pid);
         return Err(OpsError::LedByStranger { team, pid, unseen: liveness == Liveness::Unknown });
@@ -107,7 +104,7 @@ fn unleased(team: &TeamStore) -> Result<Option<Process>, OpsError> {
 /// # Errors
 /// [`OpsError::LedByStranger`] for a lead on record that has not ended. [`OpsError::MayBeLed`] for
 /// a team that another program made without such a record.
-pub(crate) fn may_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn may_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     must_be_free(team)?;
     if foreign_lead::is_unnamed(team)? {
         let signs = foreign_lead::signs(ctx, team)?;
@@ -118,7 +115,7 @@ pub(crate) fn may_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> 
 
 /// Returns true if another program made the team, and phalanx has not adopted it; false also if
 /// that cannot be read.
-pub(crate) fn is_foreign(team: &TeamStore) -> bool {
+pub fn is_foreign(team: &TeamStore) -> bool {
     foreign_lead::is_foreign(team).unwrap_or(false)
 }
 
@@ -128,7 +125,7 @@ pub(crate) fn is_foreign(team: &TeamStore) -> bool {
 /// # Errors
 /// [`OpsError::MayBeLed`] while a process or a pane shows one; a refusal
 /// while members that it has started run.
-pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+pub fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if is_foreign(team) && team.exists() {
         let members = foreign_members::running(team)?;
         if !members.is_empty() {
@@ -160,7 +157,7 @@ pub(crate) fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsErr
 ///
 /// # Errors
 /// [`OpsError::LedByStranger`] for a lead on record, [`OpsError::MayBeLed`] while signs show one.
-pub(crate) fn may_adopt(
+pub fn may_adopt(
     ctx: &Context,
     team: &TeamStore,
     force: bool,
@@ -183,7 +180,7 @@ pub(crate) fn may_adopt(
 }
 
 /// Records this process in the team file as the lead, for other programs to see.
-pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
+pub fn announce(team: &TeamStore) -> Result<(), OpsError> {
     if let Some(Stranger { lead, .. }) = stranger(team)? {
         let text = format!("taken over from process {}, which claims to lead", lead.pid);
         team.record(Note::of(EventKind::Warning).with("text", text))?;
@@ -197,7 +194,7 @@ pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
 }
 
 /// Removes the record of [`announce`].
-pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
+pub fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
     team.change_roster(|roster| {
         if roster.team().lead_process.as_ref().is_some_and(is_this_process) {
             roster.drop_lead();

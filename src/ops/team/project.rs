@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::model::project::{Project, ProjectCheck, ProjectFiles};
-use crate::sys::{env, fs};
-use crate::worktree::Repository;
+use model::project::{Project, ProjectCheck, ProjectFiles};
+use sys::{env, fs};
+use worktree::Repository;
 
-use crate::ops::Context;
+use crate::Context;
 
 /// Size limit of a file that is looked at, in bytes. A larger one counts as unreadable.
 const LARGEST: u64 = 1024 * 1024;
@@ -31,13 +31,13 @@ impl ProjectFiles for TopDirectory {
 }
 
 /// Recognizes the repository whose top is `dir`. What cannot be read is skipped.
-pub(crate) fn look_at(dir: &Path) -> Project {
+pub fn look_at(dir: &Path) -> Project {
     let names = fs::names(dir).unwrap_or_default().into_iter().collect();
     Project::detect(&TopDirectory { path: dir.to_owned(), names })
 }
 
 /// Returns the programs of checks that are not on the caller's PATH, each once.
-pub(crate) fn missing_programs(ctx: &Context, project: &Project) -> Vec<&'static str> {
+pub fn missing_programs(ctx: &Context, project: &Project) -> Vec<&'static str> {
     let programs: BTreeSet<&str> = project.checks.iter().map(ProjectCheck::program).collect();
     let path = ctx.caller.var("PATH");
     let is_missing =
@@ -46,6 +46,6 @@ pub(crate) fn missing_programs(ctx: &Context, project: &Project) -> Vec<&'static
 }
 
 /// Returns whether members can have git worktrees in the caller's directory.
-pub(crate) fn has_worktrees(ctx: &Context) -> bool {
+pub fn has_worktrees(ctx: &Context) -> bool {
     Repository::find(&ctx.caller.cwd, &ctx.caller.env).is_ok()
 }

@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use crate::model::id::{MemberName, TeamName};
-use crate::ops::OpsError;
-use crate::ops::team::lease;
-use crate::store::{Store, TeamStore};
+use crate::OpsError;
+use crate::team::lease;
+use model::id::{MemberName, TeamName};
+use store::{Store, TeamStore};
 
 /// A team that was copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct TransferredTeam {
-    pub(crate) team: TeamName,
-    pub(crate) tasks: usize,
-    pub(crate) messages: usize,
+pub struct TransferredTeam {
+    pub team: TeamName,
+    pub tasks: usize,
+    pub messages: usize,
 }
 
 /// Copies a team into another store. The team stays where it is.
@@ -20,7 +20,7 @@ pub(crate) struct TransferredTeam {
 /// # Errors
 /// [`OpsError::Usage`] while members run, and [`OpsError::LedByAnother`] while a lead runs, since
 /// the copy would be out of date at once; the other store has a team of this name.
-pub(crate) fn copy(team: &TeamStore, to: &Store) -> Result<TransferredTeam, OpsError> {
+pub fn copy(team: &TeamStore, to: &Store) -> Result<TransferredTeam, OpsError> {
     let _lease = lease::hold(team)?;
     let running = team.member_records()?.into_iter().filter(|record| !record.state.is_over());
     let running: Vec<MemberName> = running.map(|record| record.name).collect();

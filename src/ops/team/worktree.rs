@@ -7,47 +7,47 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{HostName, MemberName};
-use crate::model::worktree::{
+use crate::hosts::away::AwayWorktree;
+use crate::members::status;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::{HostName, MemberName};
+use model::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
-use crate::ops::hosts::away::AwayWorktree;
-use crate::ops::members::status;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::worktree::{HostRepository, RemovalOutcome, Repository};
+use store::TeamStore;
+use worktree::{HostRepository, RemovalOutcome, Repository};
 
-pub(crate) use crate::worktree::Preview;
+pub use worktree::Preview;
 
 /// A member's worktree and its condition.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Standing {
-    pub(crate) name: MemberName,
-    pub(crate) checkout: Checkout,
+pub struct Standing {
+    pub name: MemberName,
+    pub checkout: Checkout,
     /// The condition, or the reason why git could not tell.
-    pub(crate) condition: Result<Condition, String>,
+    pub condition: Result<Condition, String>,
 }
 
 /// The result of removing a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Removal {
-    pub(crate) name: MemberName,
-    pub(crate) path: String,
+pub struct Removal {
+    pub name: MemberName,
+    pub path: String,
     /// The host of the path, if it is not on the machine of the repository.
-    pub(crate) host: Option<HostName>,
-    pub(crate) removed: bool,
+    pub host: Option<HostName>,
+    pub removed: bool,
     /// The reason why it stays.
-    pub(crate) why: Option<String>,
+    pub why: Option<String>,
     /// The branch of a removed worktree, if the branch stays.
-    pub(crate) branch_left: Option<String>,
+    pub branch_left: Option<String>,
 }
 
 /// Returns the worktrees of the team by member, also of members that have left.
 ///
 /// # Errors
 /// Files of the team that cannot be read.
-pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
+pub fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let mut hosts = UnreachableHosts::default();
     let standing = |(name, checkout): (MemberName, Checkout)| {
@@ -101,7 +101,7 @@ fn condition(
 /// # Errors
 /// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
 /// repository is not here; [`OpsError::Worktree`] if git cannot compare; failures of its host.
-pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
+pub fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
     let checkout = checkout_of(team, name)?;
     must_be_here(team, name, &checkout)?;
     match &checkout.copy {
@@ -114,11 +114,7 @@ pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result
 ///
 /// # Errors
 /// As [`diff`].
-pub(crate) fn preview(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<Preview, OpsError> {
+pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Preview, OpsError> {
     let checkout = checkout_of(team, name)?;
     must_be_here(team, name, &checkout)?;
     match &checkout.copy {
@@ -128,7 +124,7 @@ pub(crate) fn preview(
 }
 
 /// Returns the error for a team that phalanx did not make.
-pub(in crate::ops) fn not_managed(team: &TeamStore) -> OpsError {
+pub(crate) fn not_managed(team: &TeamStore) -> OpsError {
     OpsError::refused(
         format!(
             "team `{}` was not created by phalanx, so phalanx manages no worktrees for it",
@@ -144,11 +140,7 @@ pub(in crate::ops) fn not_managed(team: &TeamStore) -> OpsError {
 /// [`OpsError::NoWorktree`] for a member without one; a refusal while the member
 /// runs; [`OpsError::RepositoryElsewhere`] if its repository is not here; [`OpsError::Worktree`] if
 /// git fails; failures of its host.
-pub(crate) fn remove(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<Removal, OpsError> {
+pub fn remove(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Removal, OpsError> {
     let checkout = checkout_of(team, name)?;
     if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
         return Err(OpsError::refused(
@@ -161,7 +153,7 @@ pub(crate) fn remove(
 
 /// Removes all worktrees whose removal loses no work. Returns those that stay, or whose branch
 /// stays. One whose condition git cannot tell stays.
-pub(in crate::ops) fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
+pub fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let mut hosts = UnreachableHosts::default();
     let removal = |(name, checkout): (&MemberName, &Checkout)| {
@@ -232,12 +224,12 @@ fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
 }
 
 /// Returns the name of a member's worktree and of its branch.
-pub(in crate::ops) fn title(team: &TeamStore, name: &MemberName) -> String {
+pub fn title(team: &TeamStore, name: &MemberName) -> String {
     format!("{}-{name}", team.name())
 }
 
 /// Rejects a worktree whose repository is on another machine.
-pub(in crate::ops) fn must_be_here(
+pub(crate) fn must_be_here(
     team: &TeamStore,
     name: &MemberName,
     checkout: &Checkout,
@@ -256,7 +248,7 @@ pub(in crate::ops) fn must_be_here(
 }
 
 /// Rejects a worktree that is not on `host`, where its member is about to start.
-pub(in crate::ops) fn must_be_on(
+pub(crate) fn must_be_on(
     host: &HostName,
     name: &MemberName,
     checkout: &Checkout,
@@ -272,13 +264,13 @@ pub(in crate::ops) fn must_be_on(
 }
 
 /// The worktree that a member is to have.
-pub(in crate::ops) struct WantedWorktree<'a> {
-    pub(in crate::ops) name: &'a MemberName,
-    pub(in crate::ops) request: &'a WorktreeRequest,
+pub(crate) struct WantedWorktree<'a> {
+    pub name: &'a MemberName,
+    pub request: &'a WorktreeRequest,
     /// Set if the repository is a copy of one on another machine.
-    pub(in crate::ops) origin: Option<&'a WorktreeOrigin>,
-    pub(in crate::ops) rules: &'a Rules,
-    pub(in crate::ops) path: &'a Path,
+    pub origin: Option<&'a WorktreeOrigin>,
+    pub rules: &'a Rules,
+    pub path: &'a Path,
 }
 
 /// Returns the worktree for a member that is about to start on this host: its earlier one, else a
@@ -287,7 +279,7 @@ pub(in crate::ops) struct WantedWorktree<'a> {
 /// # Errors
 /// [`OpsError::WorktreeOnHost`] if the member has one on another host; [`OpsError::Worktree`] if it
 /// cannot be created. Nothing of it is left then.
-pub(in crate::ops) fn furnish(
+pub(crate) fn furnish(
     ctx: &Context,
     team: &TeamStore,
     repository: &Repository,
@@ -364,7 +356,7 @@ fn make(
 /// # Errors
 /// A refusal if it has content by now, [`OpsError::Worktree`] if git fails; the
 /// worktree then stays on record.
-pub(in crate::ops) fn abandon(
+pub(crate) fn abandon(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,

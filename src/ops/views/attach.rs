@@ -5,21 +5,21 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::model::id::{HostName, MemberName};
-use crate::model::placement::{Placement, TmuxPane, Verdict};
-use crate::model::record::MemberRecord;
-use crate::model::settings::BackendChoice;
-use crate::ops::authority::names::started_record;
-use crate::ops::hosts;
-use crate::ops::members::backends;
-use crate::ops::{Context, Kind, OpsError};
-use crate::store::TeamStore;
+use crate::authority::names::started_record;
+use crate::hosts;
+use crate::members::backends;
+use crate::{Context, Kind, OpsError};
+use model::id::{HostName, MemberName};
+use model::placement::{Placement, TmuxPane, Verdict};
+use model::record::MemberRecord;
+use model::settings::BackendChoice;
+use store::TeamStore;
 
-pub(crate) use crate::backend::pty::{LauncherMessage, Viewer};
+pub use backend::pty::{LauncherMessage, Viewer};
 
 /// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AttachTarget {
+pub enum AttachTarget {
     /// tmux and its arguments, to run on the caller's terminal.
     Program { program: PathBuf, args: Vec<OsString> },
     /// ssh to the member's host and its arguments, to run on the caller's terminal.
@@ -35,7 +35,7 @@ pub(crate) enum AttachTarget {
 /// # Errors
 /// A refusal if no member has a terminal that is proven ours;
 /// [`OpsError::NotAttachable`] if the named member has none.
-pub(crate) fn attach(
+pub fn attach(
     ctx: &Context,
     team: &TeamStore,
     name: Option<&MemberName>,
@@ -140,7 +140,7 @@ fn tmux_args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::placement::ProcessId;
+    use model::placement::ProcessId;
 
     #[test]
     fn command_contains_only_the_socket_and_ids() {

@@ -1,14 +1,14 @@
 //! `events`: the journal, once or followed.
 
-use crate::model::event::{Event, Note};
-use crate::model::id::MemberName;
-use crate::model::topic::Topic;
-use crate::ops::OpsError;
-use crate::store::{TeamStore, TeamWatch};
-use crate::sys::watch::PollingReason;
+use crate::OpsError;
+use model::event::{Event, Note};
+use model::id::MemberName;
+use model::topic::Topic;
+use store::{TeamStore, TeamWatch};
+use sys::watch::PollingReason;
 
 /// Returns the warning that is shown once if a team is polled.
-pub(crate) fn polling_notice(reason: PollingReason) -> &'static str {
+pub fn polling_notice(reason: PollingReason) -> &'static str {
     match reason {
         PollingReason::NetworkFiles => {
             "the team is on a network file system: phalanx polls for changes every 2 s instead of being told"
@@ -20,7 +20,7 @@ pub(crate) fn polling_notice(reason: PollingReason) -> &'static str {
 }
 
 /// Calls `on_change` for every change of the team's files until the watch is dropped.
-pub(crate) fn watch(
+pub fn watch(
     team: &TeamStore,
     on_change: impl Fn(Topic) + Send + 'static,
 ) -> Result<TeamWatch, OpsError> {
@@ -28,7 +28,7 @@ pub(crate) fn watch(
 }
 
 /// Like [`watch`], for changes that may concern this teammate only.
-pub(crate) fn watch_as(
+pub fn watch_as(
     team: &TeamStore,
     name: &MemberName,
     on_change: impl Fn(Topic) + Send + 'static,
@@ -37,11 +37,11 @@ pub(crate) fn watch_as(
 }
 
 /// Appends an event that nothing depends on to the journal. See [`TeamStore::record_unconfirmed`].
-pub(crate) fn note_unconfirmed(team: &TeamStore, note: Note) {
+pub fn note_unconfirmed(team: &TeamStore, note: Note) {
     team.record_unconfirmed(note);
 }
 
 /// Appends one event to the journal.
-pub(crate) fn append(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
+pub fn append(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
     Ok(team.record(note)?)
 }

@@ -5,28 +5,28 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::model::assessment::Doing;
-use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, RequestId, TeamName};
-use crate::model::launch::WELL_AFTER_MS;
-use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
-use crate::model::placement::{IN_PROCESS, Placement, ProcessId, Verdict};
-use crate::model::question::Question;
-use crate::model::record::MemberRecord;
-use crate::model::time::human as span;
-use crate::model::usage::UsageTotal;
-use crate::model::wire;
-use crate::ops::decisions::decide;
-use crate::ops::hosts;
-use crate::ops::members::assess::{self, TeamEvidence};
-use crate::ops::members::lead::Life;
-use crate::ops::members::status::ShownState;
-use crate::ops::members::{backends, output};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::clock;
-use crate::sys::proc::{self, Liveness};
+use crate::decisions::decide;
+use crate::hosts;
+use crate::members::assess::{self, TeamEvidence};
+use crate::members::lead::Life;
+use crate::members::status::ShownState;
+use crate::members::{backends, output};
+use crate::{Context, OpsError, now};
+use model::assessment::Doing;
+use model::event::{Event, EventKind};
+use model::id::{MemberName, RequestId, TeamName};
+use model::launch::WELL_AFTER_MS;
+use model::lifecycle::MemberState;
+use model::need::Need;
+use model::placement::{IN_PROCESS, Placement, ProcessId, Verdict};
+use model::question::Question;
+use model::record::MemberRecord;
+use model::time::human as span;
+use model::usage::UsageTotal;
+use model::wire;
+use store::{StoreError, TeamStore};
+use sys::clock;
+use sys::proc::{self, Liveness};
 
 /// Number of placement verdicts that are shown.
 const VERDICTS: usize = 3;
@@ -35,70 +35,66 @@ const LAST_LINES: usize = 10;
 
 /// A fact about a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Fact {
-    pub(crate) what: &'static str,
-    pub(crate) value: String,
+pub struct Fact {
+    pub what: &'static str,
+    pub value: String,
     /// A file and a field in it, or the system that was queried.
-    pub(crate) source: String,
+    pub source: String,
 }
 
 /// The last message to or from a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Delivery {
-    pub(crate) msg_id: String,
-    pub(crate) from: String,
-    pub(crate) to: String,
+pub struct Delivery {
+    pub msg_id: String,
+    pub from: String,
+    pub to: String,
     /// `message`, or the type of a protocol message.
-    pub(crate) kind: String,
-    pub(crate) age_ms: u64,
+    pub kind: String,
+    pub age_ms: u64,
     /// True if the recipient has received it.
-    pub(crate) handed_over: bool,
+    pub handed_over: bool,
     /// Path of the recipient's mailbox.
-    pub(crate) source: String,
+    pub source: String,
 }
 
 /// An event of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Happened {
-    pub(crate) event: String,
-    pub(crate) age_ms: u64,
-    pub(crate) detail: serde_json::Value,
+pub struct Happened {
+    pub event: String,
+    pub age_ms: u64,
+    pub detail: serde_json::Value,
 }
 
 /// The output of `explain`.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Explained {
-    pub(crate) team: TeamName,
-    pub(crate) name: MemberName,
+pub struct Explained {
+    pub team: TeamName,
+    pub name: MemberName,
     #[serde(flatten)]
-    pub(crate) state: ShownState,
+    pub state: ShownState,
     /// The command to type next, and what it does.
-    pub(crate) advice: String,
+    pub advice: String,
     /// The last lines that an ended run has printed, as far as they were kept.
-    pub(crate) last_lines: Vec<String>,
-    pub(crate) facts: Vec<Fact>,
-    pub(crate) last_event: Option<Happened>,
-    pub(crate) last_delivery: Option<Delivery>,
+    pub last_lines: Vec<String>,
+    pub facts: Vec<Fact>,
+    pub last_event: Option<Happened>,
+    pub last_delivery: Option<Delivery>,
     /// The last placement verdicts that a verb acted on, oldest first.
-    pub(crate) verdicts: Vec<Happened>,
+    pub verdicts: Vec<Happened>,
     /// Open requests to the member and from it: kind and id.
-    pub(crate) requests: Vec<String>,
+    pub requests: Vec<String>,
     /// The task that it works on: id and subject.
-    pub(crate) task: Option<String>,
+    pub task: Option<String>,
     /// Events that would change its recorded state.
-    pub(crate) next: Vec<String>,
+    pub next: Vec<String>,
     /// The directory of most of the sources.
-    pub(crate) dir: String,
+    pub dir: String,
     /// Path of the journal.
-    pub(crate) journal: String,
+    pub journal: String,
 }
 
 /// Collects the evidence about one member.
-pub(crate) fn explain(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<Explained, OpsError> {
+pub fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Explained, OpsError> {
     let is_led = decide::process_if_not_led(ctx, team)?;
     let roster = team.team()?;
     let records = team.member_records()?;

@@ -3,19 +3,19 @@
 
 use serde::Serialize;
 
-use crate::backend::{Backend, BackendError};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{HostName, MemberName};
-use crate::model::placement::{Placement, Verdict};
-use crate::model::record::MemberRecord;
-use crate::ops::authority::names::started_record;
-use crate::ops::members::backends;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::authority::names::started_record;
+use crate::members::backends;
+use crate::{Context, OpsError};
+use backend::{Backend, BackendError};
+use model::event::{EventKind, Note};
+use model::id::{HostName, MemberName};
+use model::placement::{Placement, Verdict};
+use model::record::MemberRecord;
+use store::TeamStore;
 
 /// The wanted visibility of a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Visibility {
+pub enum Visibility {
     Hidden,
     Shown,
 }
@@ -38,30 +38,26 @@ impl Visibility {
 
 /// The output of `hide` and `show`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct VisibilityChange {
-    pub(crate) name: MemberName,
-    pub(crate) pane: String,
-    pub(crate) hidden: bool,
+pub struct VisibilityChange {
+    pub name: MemberName,
+    pub pane: String,
+    pub hidden: bool,
     /// False if the pane was in that state already.
-    pub(crate) changed: bool,
+    pub changed: bool,
 }
 
 /// The output of `focus`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct FocusedPane {
-    pub(crate) name: MemberName,
-    pub(crate) pane: String,
+pub struct FocusedPane {
+    pub name: MemberName,
+    pub pane: String,
     /// The host of the pane, if that is another one: its tmux server shows it in front.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<HostName>,
+    pub host: Option<HostName>,
 }
 
 /// Brings a member's pane to the front.
-pub(crate) fn focus(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<FocusedPane, OpsError> {
+pub fn focus(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<FocusedPane, OpsError> {
     let (record, placement) = placed(team, name, "focus")?;
     let backend = backends::open_for(ctx, team, &record, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
@@ -80,7 +76,7 @@ pub(crate) fn focus(
 }
 
 /// Hides or shows a member's pane. Idempotent.
-pub(crate) fn set_visibility(
+pub fn set_visibility(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -92,7 +88,7 @@ pub(crate) fn set_visibility(
 }
 
 /// Returns the record and the placement of a running member.
-pub(in crate::ops) fn placed(
+pub fn placed(
     team: &TeamStore,
     name: &MemberName,
     verb: &'static str,
@@ -114,7 +110,7 @@ pub(in crate::ops) fn placed(
 }
 
 /// Checks that the placement is proven to be the member's.
-pub(in crate::ops) fn prove(
+pub fn prove(
     record: &MemberRecord,
     placement: &Placement,
     backend: &dyn Backend,
@@ -136,7 +132,7 @@ fn roster_pane_id(placement: &Placement, visibility: Visibility) -> Result<&str,
 }
 
 /// Returns the error of a backend; one of its host keeps its kind.
-pub(in crate::ops) fn to_ops_error(error: BackendError) -> OpsError {
+pub(crate) fn to_ops_error(error: BackendError) -> OpsError {
     match error {
         BackendError::CannotDo { .. } | BackendError::NotShown { .. } => OpsError::CannotDo(error),
         other => other.into(),

@@ -4,18 +4,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::backend::{Backend, BackendError, pty};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::input::{Input, Key, Text};
-use crate::model::placement::{Placement, Verdict};
-use crate::model::record::MemberRecord;
-use crate::ops::authority::{self, Action};
-use crate::ops::members::backends;
-use crate::ops::views::focus::{placed, prove};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::clock;
+use crate::authority::{self, Action};
+use crate::members::backends;
+use crate::views::focus::{placed, prove};
+use crate::{Context, OpsError};
+use backend::{Backend, BackendError, pty};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::input::{Input, Key, Text};
+use model::placement::{Placement, Verdict};
+use model::record::MemberRecord;
+use store::TeamStore;
+use sys::clock;
 
 /// The pause between a text and Enter: some programs take an Enter that follows a burst of input
 /// within 120 ms for a part of a paste (MSG-08).
@@ -27,7 +27,7 @@ const BEFORE_ENTER: Duration = Duration::from_millis(200);
 /// A refusal for a member that has ended or has no placement; [`OpsError::NotProven`]
 /// if the placement is not proven ours; a refusal or [`OpsError::CannotDo`] if the
 /// terminal takes no input.
-pub(crate) fn type_text(
+pub fn type_text(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -49,7 +49,7 @@ pub(crate) fn type_text(
 ///
 /// # Errors
 /// As [`type_text`].
-pub(in crate::ops) fn write_into(
+pub(crate) fn write_into(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
@@ -64,7 +64,7 @@ pub(in crate::ops) fn write_into(
 ///
 /// # Errors
 /// As [`type_text`].
-pub(crate) fn press(
+pub fn press(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
@@ -79,7 +79,7 @@ pub(crate) fn press(
 
 /// A person who types into a member's terminal key by key. The terminal is proven once, at the
 /// start, and by its backend at each write. One event records the whole session, on drop.
-pub(crate) struct TypingSession {
+pub struct TypingSession {
     ctx: Context,
     team: TeamStore,
     target: Target,
@@ -93,7 +93,7 @@ impl TypingSession {
     ///
     /// # Errors
     /// As [`type_text`], and a refusal if the speaker may not type into the member.
-    pub(crate) fn open(
+    pub fn open(
         ctx: &Context,
         team: &TeamStore,
         name: &MemberName,
@@ -105,7 +105,7 @@ impl TypingSession {
         Ok(TypingSession { ctx, team, target, backend, keys: 0, bytes: 0 })
     }
 
-    pub(crate) fn member(&self) -> &MemberName {
+    pub fn member(&self) -> &MemberName {
         &self.target.record.name
     }
 
@@ -113,7 +113,7 @@ impl TypingSession {
     ///
     /// # Errors
     /// As [`type_text`].
-    pub(crate) fn write(&mut self, input: &Input) -> Result<(), OpsError> {
+    pub fn write(&mut self, input: &Input) -> Result<(), OpsError> {
         self.target.write_by(self.backend.as_ref(), input)?;
         match input {
             Input::Keys(keys) => self.keys += keys.len(),

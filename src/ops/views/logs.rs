@@ -2,37 +2,37 @@
 
 use std::path::PathBuf;
 
-use crate::model::id::{HostName, Incarnation, MemberName};
-use crate::model::placement::Placement;
-use crate::model::record::MemberRecord;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::authority::names::started_record;
-use crate::ops::hosts;
-use crate::ops::hosts::log_part::{CHUNK, LogPart, LogRange, Times};
-use crate::ops::members::output;
-use crate::ops::members::{presence, status};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::proc::Liveness;
+use crate::authority::names::started_record;
+use crate::hosts;
+use crate::hosts::log_part::{CHUNK, LogPart, LogRange, Times};
+use crate::members::output;
+use crate::members::{presence, status};
+use crate::{Context, OpsError};
+use model::id::{HostName, Incarnation, MemberName};
+use model::placement::Placement;
+use model::record::MemberRecord;
+use model::text;
+use model::time::Timestamp;
+use store::TeamStore;
+use sys::proc::Liveness;
 
 /// The number of lines read from a screen and its history.
 const SCREEN_LINES: usize = 2000;
 
 /// One line of output, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LogLine {
+pub struct LogLine {
     /// Time when its first byte was printed, to the second; `None` if not recorded.
-    pub(crate) time: Option<Timestamp>,
-    pub(crate) text: String,
+    pub time: Option<Timestamp>,
+    pub text: String,
 }
 
 /// The output of one member, read from its start.
 #[derive(Debug, Clone)]
-pub(crate) struct LogReader {
-    pub(crate) name: MemberName,
+pub struct LogReader {
+    pub name: MemberName,
     /// The member's colour on the wire.
-    pub(crate) color: String,
+    pub color: String,
     is_elsewhere: bool,
     source: OutputSource,
 }
@@ -73,7 +73,7 @@ impl LogReader {
     ///
     /// # Errors
     /// A name that is not on the team, or a member that phalanx did not start.
-    pub(crate) fn open(
+    pub fn open(
         team: &TeamStore,
         name: &MemberName,
         last: Option<usize>,
@@ -88,7 +88,7 @@ impl LogReader {
     }
 
     /// Returns true if a read is costly: that of a screen, or on another host.
-    pub(crate) fn is_costly(&self) -> bool {
+    pub fn is_costly(&self) -> bool {
         match &self.source {
             OutputSource::Log(log) => matches!(log.place, LogOrigin::On { .. }),
             OutputSource::Screen(_) => true,
@@ -100,7 +100,7 @@ impl LogReader {
     ///
     /// # Errors
     /// A log that cannot be read.
-    pub(crate) fn has_times(&self, ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
+    pub fn has_times(&self, ctx: &Context, team: &TeamStore) -> Result<bool, OpsError> {
         let OutputSource::Log(log) = &self.source else { return Ok(false) };
         let nothing = LogRange { is_older: false, at: 0, most: 0, times_from: 0 };
         let part = log.place.read(ctx, team, &log.name, &nothing)?;
@@ -108,13 +108,13 @@ impl LogReader {
     }
 
     /// Returns true for a member on another host.
-    pub(crate) fn is_elsewhere(&self) -> bool {
+    pub fn is_elsewhere(&self) -> bool {
         self.is_elsewhere
     }
 
     /// Returns true while the member may still print. Later reads are about the run that is on
     /// record now.
-    pub(crate) fn is_live(&mut self, team: &TeamStore) -> bool {
+    pub fn is_live(&mut self, team: &TeamStore) -> bool {
         let Ok(Some(record)) = status::record(team, &self.name) else { return false };
         if record.placement.is_some() {
             match (&mut self.source, OutputSource::of(&record, None)) {
@@ -130,7 +130,7 @@ impl LogReader {
     ///
     /// # Errors
     /// A log or a screen that cannot be read.
-    pub(crate) fn read(
+    pub fn read(
         &mut self,
         ctx: &Context,
         team: &TeamStore,
@@ -312,7 +312,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::sys::fs::{self, older, times_of};
+    use sys::fs::{self, older, times_of};
 
     fn texts(lines: Vec<LogLine>) -> Vec<(Option<u64>, String)> {
         lines.into_iter().map(|line| (line.time.map(|time| time.0), line.text)).collect()

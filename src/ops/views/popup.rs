@@ -3,16 +3,16 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::backend::tmux::{self, PopupCaller};
-use crate::ops::members::backends;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::members::backends;
+use crate::{Context, OpsError};
+use backend::tmux::{self, PopupCaller};
+use store::TeamStore;
 
 /// A program to run in place of the caller, until the popup is closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PopupCommand {
-    pub(crate) program: PathBuf,
-    pub(crate) args: Vec<OsString>,
+pub struct PopupCommand {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
 }
 
 /// Returns the command that shows the dashboard of `team`; without one it lists the teams.
@@ -20,7 +20,7 @@ pub(crate) struct PopupCommand {
 /// # Errors
 /// A refusal outside tmux, with a tmux that has no popups, and if no terminal shows the
 /// caller's session.
-pub(crate) fn popup(ctx: &Context, team: Option<&TeamStore>) -> Result<PopupCommand, OpsError> {
+pub fn popup(ctx: &Context, team: Option<&TeamStore>) -> Result<PopupCommand, OpsError> {
     let team = team.map(TeamStore::name);
     let refused = |why: String| {
         let team = team.map(|team| format!(" {team}")).unwrap_or_default();

@@ -7,58 +7,58 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::model::id::{HostName, MemberName, TeamName};
-use crate::model::placement::Placement;
-use crate::model::protocol::news::is_news;
-use crate::model::record::MemberRecord;
-use crate::ops::authority;
-use crate::ops::decisions::decide;
-use crate::ops::hosts::{self, HostAnswer};
-use crate::ops::members::launchers::launchers;
-use crate::ops::members::lead::{self, LeadSeen, Life};
-use crate::ops::members::presence;
-use crate::ops::members::status::{self, MemberStatus, Status, TaskCounts};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::parallel::parallel_map;
-use crate::sys::proc::Liveness;
+use crate::authority;
+use crate::decisions::decide;
+use crate::hosts::{self, HostAnswer};
+use crate::members::launchers::launchers;
+use crate::members::lead::{self, LeadSeen, Life};
+use crate::members::presence;
+use crate::members::status::{self, MemberStatus, Status, TaskCounts};
+use crate::{Context, OpsError};
+use model::id::{HostName, MemberName, TeamName};
+use model::placement::Placement;
+use model::protocol::news::is_news;
+use model::record::MemberRecord;
+use store::TeamStore;
+use sys::parallel::parallel_map;
+use sys::proc::Liveness;
 
 /// A member and the liveness of its processes.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct MemberSeen {
+pub struct MemberSeen {
     #[serde(flatten)]
-    pub(crate) status: MemberStatus,
+    pub status: MemberStatus,
     /// `None` for a member that phalanx did not start, whose process is not on record. That of a
     /// member on another host is what the host reports.
-    pub(crate) alive: Option<Life>,
+    pub alive: Option<Life>,
     /// Socket of the tmux server that its pane is in.
-    pub(crate) socket: Option<String>,
+    pub socket: Option<String>,
 }
 
 /// A team on this machine.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct TeamOnMachine {
+pub struct TeamOnMachine {
     /// The config root of the team.
-    pub(crate) root: PathBuf,
-    pub(crate) team: TeamName,
-    pub(crate) lead: Option<LeadSeen>,
-    pub(crate) members: Vec<MemberSeen>,
-    pub(crate) tasks: TaskCounts,
-    pub(crate) requests: usize,
+    pub root: PathBuf,
+    pub team: TeamName,
+    pub lead: Option<LeadSeen>,
+    pub members: Vec<MemberSeen>,
+    pub tasks: TaskCounts,
+    pub requests: usize,
     /// The tmux sockets that its members are or were on, and the one for its next members.
-    pub(crate) sockets: BTreeSet<String>,
+    pub sockets: BTreeSet<String>,
     /// Other hosts that have members and could not be asked about them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) silent_hosts: Vec<SilentHost>,
+    pub silent_hosts: Vec<SilentHost>,
     /// The reason why the other fields are empty: files that cannot be read.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// A host that could not be asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct SilentHost {
-    pub(crate) host: HostName,
-    pub(crate) problem: String,
+pub struct SilentHost {
+    pub host: HostName,
+    pub problem: String,
 }
 
 /// Teams that are read at the same time; most of the time is that of other hosts.
@@ -66,7 +66,7 @@ const AT_ONCE: usize = 16;
 
 /// Returns all teams that the caller may look at; those under its config root come first. Waits for
 /// the answers of other hosts for [`hosts::HOSTS_ANSWER`].
-pub(crate) fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
+pub fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |team: &TeamStore, records: &[MemberRecord]| {
         hosts::ask_hosts(ctx, team, records, hosts::HOSTS_ANSWER)
     };
@@ -102,7 +102,7 @@ fn teams_of_other_roots(ctx: &Context) -> Vec<TeamStore> {
 }
 
 /// Returns the other config root under which a team of this name has running members.
-pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
+pub fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
     teams_of_other_roots(ctx)
         .into_iter()
         .find(|team| team.name() == name)
@@ -180,7 +180,7 @@ fn socket(record: &MemberRecord) -> Option<String> {
 }
 
 /// Returns the tmux sockets that a team's members are or were on, and the one for its next members.
-pub(in crate::ops) fn sockets<'r>(
+pub fn sockets<'r>(
     team: &TeamStore,
     records: impl IntoIterator<Item = &'r MemberRecord>,
 ) -> Result<BTreeSet<String>, OpsError> {
@@ -190,7 +190,7 @@ pub(in crate::ops) fn sockets<'r>(
 
 /// Like [`status::status`], with the number of unread news of the lead. A mailbox can be large.
 /// What members ask is filed first, if no lead does that.
-pub(crate) fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
+pub fn status_with_unread(ctx: &Context, team: &TeamStore) -> Result<Status, OpsError> {
     decide::process_if_not_led(ctx, team)?;
     let unread = team.mailbox(&MemberName::lead()).unread_where(is_news)?.len();
     Ok(Status { unread: Some(unread), ..status::status(team)? })

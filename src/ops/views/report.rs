@@ -2,79 +2,79 @@
 
 use serde::Serialize;
 
-use crate::model::assessment::Doing;
-use crate::model::board::Board;
-use crate::model::id::{MemberName, TaskId, TeamName};
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::BackendKind;
-use crate::model::record::MemberRecord;
-use crate::model::request::{self, ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
-use crate::model::task::{Task, TaskState};
-use crate::model::text;
-use crate::model::usage::{Prices, UsageTotal};
-use crate::ops::members::assess::TeamEvidence;
-use crate::ops::members::output;
-use crate::ops::members::status::ShownState;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamStore};
+use crate::members::assess::TeamEvidence;
+use crate::members::output;
+use crate::members::status::ShownState;
+use crate::{Context, OpsError};
+use model::assessment::Doing;
+use model::board::Board;
+use model::id::{MemberName, TaskId, TeamName};
+use model::lifecycle::MemberState;
+use model::placement::BackendKind;
+use model::record::MemberRecord;
+use model::request::{self, ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
+use model::task::{Task, TaskState};
+use model::text;
+use model::usage::{Prices, UsageTotal};
+use store::{StoreError, TeamStore};
 
 /// Number of output lines of a failed member or task that the report repeats.
 const TAIL_LINES: usize = 20;
 
 /// The end of a member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct MemberReport {
-    pub(crate) name: MemberName,
-    pub(crate) profile: String,
-    pub(crate) backend: BackendKind,
+pub struct MemberReport {
+    pub name: MemberName,
+    pub profile: String,
+    pub backend: BackendKind,
     /// Its activity, flattened into `state`, `needs`, `reason`, `because` and `state_ms`.
     #[serde(flatten)]
-    pub(crate) state: ShownState,
+    pub state: ShownState,
     /// Outcome of its shutdown, if one was requested.
-    pub(crate) shutdown: Option<ShutdownOutcome>,
+    pub shutdown: Option<ShutdownOutcome>,
     #[serde(flatten)]
-    pub(crate) work_left: WorkLeft,
-    pub(crate) exit_code: Option<i32>,
+    pub work_left: WorkLeft,
+    pub exit_code: Option<i32>,
     /// Last lines of output, if it failed and they were kept.
-    pub(crate) tail: Option<String>,
+    pub tail: Option<String>,
     /// Number of tasks that it completed or failed.
-    pub(crate) tasks: usize,
+    pub tasks: usize,
     /// The usage of all its runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<UsageTotal>,
+    pub usage: Option<UsageTotal>,
 }
 
 /// The outcome of a task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct TaskReport {
-    pub(crate) id: TaskId,
+pub struct TaskReport {
+    pub id: TaskId,
     /// The task's key in the manifest.
-    pub(crate) key: Option<String>,
-    pub(crate) subject: String,
-    pub(crate) state: TaskState,
+    pub key: Option<String>,
+    pub subject: String,
+    pub state: TaskState,
     /// The member that completed or failed the task.
-    pub(crate) by: Option<String>,
-    pub(crate) exit_code: Option<i32>,
-    pub(crate) elapsed_ms: Option<u64>,
+    pub by: Option<String>,
+    pub exit_code: Option<i32>,
+    pub elapsed_ms: Option<u64>,
     /// Last lines of output, for a failed task or one with `show_output`.
-    pub(crate) tail: Option<String>,
+    pub tail: Option<String>,
     /// Blockers still open, for a task that never ran.
-    pub(crate) blocked_by: Vec<TaskId>,
+    pub blocked_by: Vec<TaskId>,
 }
 
 /// The final report of a team, which `up` prints or returns as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct Report {
-    pub(crate) team: TeamName,
-    pub(crate) success: bool,
-    pub(crate) elapsed_ms: u64,
-    pub(crate) members: Vec<MemberReport>,
-    pub(crate) tasks: Vec<TaskReport>,
+pub struct Report {
+    pub team: TeamName,
+    pub success: bool,
+    pub elapsed_ms: u64,
+    pub members: Vec<MemberReport>,
+    pub tasks: Vec<TaskReport>,
     /// Findings of the shutdown checks.
-    pub(crate) deviations: Vec<ShutdownFinding>,
+    pub deviations: Vec<ShutdownFinding>,
     /// The usage of all members.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) usage: Option<UsageTotal>,
+    pub usage: Option<UsageTotal>,
 }
 
 /// Reports the outcome of members and tasks. Success means that every task was completed or
@@ -82,7 +82,7 @@ pub(crate) struct Report {
 ///
 /// # Errors
 /// [`StoreError::NoSuchTeam`] for a team that was deleted meanwhile: its board would look empty.
-pub(crate) fn report(ctx: &Context, team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
+pub fn report(ctx: &Context, team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
     let (roster, board) = (team.team()?, team.board()?);
     let requests = request::latest(team.requests()?);
     let mut records = team.member_records()?;
@@ -114,7 +114,7 @@ pub(crate) fn report(ctx: &Context, team: &TeamStore, elapsed_ms: u64) -> Result
 
 impl MemberReport {
     /// Returns true if its run ended with a failure.
-    pub(crate) fn has_failed(&self) -> bool {
+    pub fn has_failed(&self) -> bool {
         is_failure(&self.state.doing)
     }
 }

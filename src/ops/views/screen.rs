@@ -7,25 +7,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::backend::follow::{LINES, poll};
-use crate::backend::pty::{LauncherMessage, Viewer};
-use crate::backend::{Backend, BackendError, ScreenImage};
-use crate::model::id::MemberName;
-use crate::model::placement::{Placement, Verdict};
-use crate::model::record::{ExitRecord, MemberRecord};
-use crate::ops::authority::names::started_record;
-use crate::ops::members::backends;
-use crate::ops::members::output::{kept_lines, live_screen};
-use crate::ops::views::focus::prove;
-use crate::ops::{Context, OpsError};
-use crate::store::{TeamStore, now};
-use crate::sys::child::ChildExit;
-use crate::sys::output_watch::{OutputWatch, Stopper};
+use crate::authority::names::started_record;
+use crate::members::backends;
+use crate::members::output::{kept_lines, live_screen};
+use crate::views::focus::prove;
+use crate::{Context, OpsError};
+use backend::follow::{LINES, poll};
+use backend::pty::{LauncherMessage, Viewer};
+use backend::{Backend, BackendError, ScreenImage};
+use model::id::MemberName;
+use model::placement::{Placement, Verdict};
+use model::record::{ExitRecord, MemberRecord};
+use store::{TeamStore, now};
+use sys::child::ChildExit;
+use sys::output_watch::{OutputWatch, Stopper};
 
 /// A change of a member's screen. The bytes come from other programs: they are for a terminal
 /// emulator, not for a person's terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ScreenUpdate {
+pub enum ScreenUpdate {
     /// The whole screen. `bytes` draw it on an empty terminal of this size.
     Whole { rows: u16, cols: u16, bytes: Vec<u8> },
     /// Further output of the program, for the terminal that drew the last `Whole`.
@@ -36,7 +36,7 @@ pub(crate) enum ScreenUpdate {
 
 /// Follows a screen on a thread of its own until dropped. The drop does not wait for the thread: an
 /// update that has begun may still be delivered, and no other one.
-pub(crate) struct ScreenFollower {
+pub struct ScreenFollower {
     is_dropped: Arc<AtomicBool>,
     viewer: Option<Viewer>,
     stopper: Stopper,
@@ -44,7 +44,7 @@ pub(crate) struct ScreenFollower {
 
 impl ScreenFollower {
     /// Reads the screen soon, because the person has typed something.
-    pub(crate) fn refresh(&self) {
+    pub fn refresh(&self) {
         self.stopper.wake();
     }
 }
@@ -64,7 +64,7 @@ impl Drop for ScreenFollower {
 /// # Errors
 /// [`OpsError::NotProven`] if the placement is not proven to be the member's;
 /// [`OpsError::Failed`] for a member that was never placed, and for the caller's own terminal.
-pub(crate) fn follow(
+pub fn follow(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,

@@ -5,22 +5,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::model::assessment::Doing;
-use crate::model::board::Board;
-use crate::model::envelope::Envelope;
-use crate::model::event::{Event, EventKind};
-use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::need::Need;
-use crate::model::record::MemberRecord;
-use crate::model::task::{Progress, Task, TaskState};
-use crate::model::time::Timestamp;
-use crate::model::topic::Topic;
-use crate::model::worktree::Checkout;
-use crate::ops::decisions::requests::{self, Shown};
-use crate::ops::members::lead::Life;
-use crate::ops::members::status::{self, MemberStatus, Status};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{JournalReader, TeamStore};
+use crate::decisions::requests::{self, Shown};
+use crate::members::lead::Life;
+use crate::members::status::{self, MemberStatus, Status};
+use crate::{Context, OpsError, now};
+use model::assessment::Doing;
+use model::board::Board;
+use model::envelope::Envelope;
+use model::event::{Event, EventKind};
+use model::id::{Incarnation, MemberName, TaskId, TeamName};
+use model::need::Need;
+use model::record::MemberRecord;
+use model::task::{Progress, Task, TaskState};
+use model::time::Timestamp;
+use model::topic::Topic;
+use model::worktree::Checkout;
+use store::{JournalReader, TeamStore};
 
 /// Number of events that are kept.
 const EVENTS: usize = 1_000;
@@ -29,85 +29,85 @@ const MESSAGES: usize = 200;
 
 /// The state of a team at one time.
 #[derive(Debug, Clone)]
-pub(crate) struct TeamSnapshot {
+pub struct TeamSnapshot {
     /// The time at which ages were computed.
-    pub(crate) read_at: Timestamp,
+    pub read_at: Timestamp,
     /// Another program created the team, for example Claude Code.
-    pub(crate) is_foreign: bool,
+    pub is_foreign: bool,
     /// The state without its task list, which is [`TeamSnapshot::tasks`].
-    pub(crate) status: Status,
+    pub status: Status,
     /// Facts about members that are not in `status`, by name.
-    pub(crate) details: BTreeMap<MemberName, MemberDetails>,
-    pub(crate) tasks: Arc<Vec<TaskCard>>,
+    pub details: BTreeMap<MemberName, MemberDetails>,
+    pub tasks: Arc<Vec<TaskCard>>,
     /// The open requests, oldest first.
-    pub(crate) requests: Vec<Shown>,
+    pub requests: Vec<Shown>,
     /// The latest messages of all mailboxes, oldest first.
-    pub(crate) messages: Arc<Vec<SentMessage>>,
+    pub messages: Arc<Vec<SentMessage>>,
     /// The latest events, oldest first.
-    pub(crate) events: Arc<VecDeque<Event>>,
+    pub events: Arc<VecDeque<Event>>,
 }
 
 /// Facts about a member for its row and for actions on it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct MemberDetails {
+pub struct MemberDetails {
     /// Its run, once the program of that has started; `None` if phalanx did not start it.
-    pub(crate) run: Option<Incarnation>,
+    pub run: Option<Incarnation>,
     /// Time of its last change of state, if known.
-    pub(crate) state_since: Option<Timestamp>,
+    pub state_since: Option<Timestamp>,
     /// Number of messages in its mailbox that it has not taken.
-    pub(crate) unread: usize,
+    pub unread: usize,
     /// The working directory.
-    pub(crate) cwd: Option<String>,
-    pub(crate) worktree: Option<Checkout>,
+    pub cwd: Option<String>,
+    pub worktree: Option<Checkout>,
     /// The command line of a program that takes no messages.
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
 }
 
 /// A task of the board.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct TaskCard {
-    pub(crate) id: TaskId,
-    pub(crate) key: Option<String>,
-    pub(crate) subject: String,
-    pub(crate) state: TaskState,
-    pub(crate) owner: Option<String>,
+pub struct TaskCard {
+    pub id: TaskId,
+    pub key: Option<String>,
+    pub subject: String,
+    pub state: TaskState,
+    pub owner: Option<String>,
     /// The open tasks that it waits for.
-    pub(crate) blockers: Vec<TaskId>,
-    pub(crate) progress: Option<Progress>,
-    pub(crate) priority: i64,
+    pub blockers: Vec<TaskId>,
+    pub progress: Option<Progress>,
+    pub priority: i64,
     /// The start of the work, while it runs.
-    pub(crate) running_since: Option<Timestamp>,
+    pub running_since: Option<Timestamp>,
     /// The time since which it is failed or stale, if known.
-    pub(crate) stuck_since: Option<Timestamp>,
+    pub stuck_since: Option<Timestamp>,
     /// The reason why it has not started, or why it failed.
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     /// One line about its end, once it has ended.
-    pub(crate) ending: Option<String>,
+    pub ending: Option<String>,
 }
 
 /// A message and the mailbox in which it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct SentMessage {
-    pub(crate) to: MemberName,
+pub struct SentMessage {
+    pub to: MemberName,
     /// `None` if the sender wrote no valid time.
-    pub(crate) at: Option<Timestamp>,
-    pub(crate) envelope: Envelope,
+    pub at: Option<Timestamp>,
+    pub envelope: Envelope,
 }
 
 /// Something that waits for a person.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AttentionItem {
-    pub(crate) cause: AttentionCause,
+pub struct AttentionItem {
+    pub cause: AttentionCause,
     /// The member that it is about; `None` for the lead and for tasks without an owner.
-    pub(crate) member: Option<MemberName>,
+    pub member: Option<MemberName>,
     /// Text for people, which contains foreign text.
-    pub(crate) why: String,
-    pub(crate) since: Timestamp,
+    pub why: String,
+    pub since: Timestamp,
 }
 
 /// The kind of an [`AttentionItem`], with what identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum AttentionCause {
+pub enum AttentionCause {
     Request(String),
     Member(MemberName),
     Task(TaskId),
@@ -116,7 +116,7 @@ pub(crate) enum AttentionCause {
 
 impl TeamSnapshot {
     /// Returns what waits for a person, oldest first.
-    pub(crate) fn attention(&self) -> Vec<AttentionItem> {
+    pub fn attention(&self) -> Vec<AttentionItem> {
         let mut items: Vec<AttentionItem> = Vec::new();
         items.extend(self.requests.iter().filter(|one| one.kind != "shutdown").map(|one| {
             AttentionItem {
@@ -203,7 +203,7 @@ impl TeamSnapshot {
 }
 
 /// Reads snapshots of one team.
-pub(crate) struct SnapshotReader {
+pub struct SnapshotReader {
     ctx: Context,
     team: TeamStore,
     board: Board,
@@ -225,7 +225,7 @@ struct MailboxContent {
 
 impl SnapshotReader {
     /// Creates a reader that has read nothing yet.
-    pub(crate) fn new(ctx: &Context, team: &TeamStore) -> SnapshotReader {
+    pub fn new(ctx: &Context, team: &TeamStore) -> SnapshotReader {
         SnapshotReader {
             ctx: ctx.clone(),
             team: team.clone(),
@@ -244,7 +244,7 @@ impl SnapshotReader {
     ///
     /// # Errors
     /// Files of the team that cannot be read.
-    pub(crate) fn read(&mut self, topics: &BTreeSet<Topic>) -> Result<TeamSnapshot, OpsError> {
+    pub fn read(&mut self, topics: &BTreeSet<Topic>) -> Result<TeamSnapshot, OpsError> {
         let everything =
             std::mem::replace(&mut self.is_stale, true) || topics.contains(&Topic::Everything);
         let roster = self.team.team()?;
@@ -427,23 +427,23 @@ fn read_mailbox(team: &TeamStore, owner: &MemberName) -> Result<MailboxContent, 
 
 /// A team that a person can switch to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TeamChoice {
-    pub(crate) name: TeamName,
-    pub(crate) root: PathBuf,
-    pub(crate) members: usize,
-    pub(crate) working: usize,
+pub struct TeamChoice {
+    pub name: TeamName,
+    pub root: PathBuf,
+    pub members: usize,
+    pub working: usize,
     /// Open requests.
-    pub(crate) requests: usize,
+    pub requests: usize,
     /// The lead in words.
-    pub(crate) lead: &'static str,
-    pub(crate) is_foreign: bool,
+    pub lead: &'static str,
+    pub is_foreign: bool,
     /// Why the team cannot be read.
-    pub(crate) problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// Returns all teams of this machine, those of the caller's config root first.
-pub(crate) fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
-    let found = crate::ops::views::ps::ps_of_this_machine(ctx)?;
+pub fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
+    let found = crate::views::ps::ps_of_this_machine(ctx)?;
     Ok(found
         .into_iter()
         .map(|team| {

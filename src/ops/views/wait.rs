@@ -3,28 +3,28 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::model::assessment::Doing;
-use crate::model::board::Board;
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::question::Question;
-use crate::model::record::MemberRecord;
-use crate::model::task::TaskState;
-use crate::model::task_ref::TaskRef;
-use crate::model::team::Team;
-use crate::model::text;
-use crate::ops::decisions::decide;
-use crate::ops::hosts;
-use crate::ops::members::assess::{self, SCREEN_LINES, TeamEvidence};
-use crate::ops::members::status::ShownState;
-use crate::ops::members::{output, profiles};
-use crate::ops::starting::spawn;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TeamChanges, TeamStore};
-use crate::sys::clock::Deadline;
+use crate::decisions::decide;
+use crate::hosts;
+use crate::members::assess::{self, SCREEN_LINES, TeamEvidence};
+use crate::members::status::ShownState;
+use crate::members::{output, profiles};
+use crate::starting::spawn;
+use crate::{Context, OpsError};
+use model::assessment::Doing;
+use model::board::Board;
+use model::id::{Incarnation, MemberName};
+use model::question::Question;
+use model::record::MemberRecord;
+use model::task::TaskState;
+use model::task_ref::TaskRef;
+use model::team::Team;
+use model::text;
+use store::{StoreError, TeamChanges, TeamStore};
+use sys::clock::Deadline;
 
 /// The state that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Until {
+pub enum Until {
     /// The member is ready as its profile defines it.
     Ready,
     /// It is idle: it has taken what was sent to it, and its turn has ended.
@@ -39,10 +39,10 @@ pub(crate) enum Until {
 
 /// A member, or the task, that has reached the state.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Came {
+pub struct Came {
     /// Name of the member, or id of the task.
-    pub(crate) name: String,
-    pub(crate) state: String,
+    pub name: String,
+    pub state: String,
 }
 
 /// The poll interval: a process can end without writing anything.
@@ -51,7 +51,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 const HOSTS: Duration = Duration::from_secs(10);
 
 /// A wait until members or a task reach a state. It keeps what other hosts have answered.
-pub(crate) struct StateWait {
+pub struct StateWait {
     ctx: Context,
     team: TeamStore,
     names: Vec<MemberName>,
@@ -72,8 +72,8 @@ impl StateWait {
     /// limit counts from here.
     ///
     /// # Errors
-    /// The team cannot be watched; as [`find`](crate::ops::board::task::find) for a key.
-    pub(crate) fn begin(
+    /// The team cannot be watched; as [`find`](crate::board::task::find) for a key.
+    pub fn begin(
         ctx: &Context,
         team: &TeamStore,
         names: &[MemberName],
@@ -90,7 +90,7 @@ impl StateWait {
             any,
             until: match until {
                 Until::Task(task) => {
-                    Until::Task(TaskRef::Id(crate::ops::board::task::find(team, task)?))
+                    Until::Task(TaskRef::Id(crate::board::task::find(team, task)?))
                 }
                 other => other.clone(),
             },
@@ -105,7 +105,7 @@ impl StateWait {
 
     /// Returns a description of the wait for a person, with the present state of the members, that
     /// can be computed again while the wait goes on.
-    pub(crate) fn describer(&self) -> impl Fn() -> String + Send + 'static {
+    pub fn describer(&self) -> impl Fn() -> String + Send + 'static {
         let (ctx, team, names) = (self.ctx.clone(), self.team.clone(), self.names.clone());
         let (any, until, limit) = (self.any, self.until.clone(), self.limit);
         move || words(&states(&ctx, &team, &names), any, &until, limit)
@@ -115,7 +115,7 @@ impl StateWait {
     ///
     /// # Errors
     /// [`OpsError::Deadline`] if that takes longer than the limit; those of [`StateWait::step`].
-    pub(crate) fn finish(mut self) -> Result<Vec<Came>, OpsError> {
+    pub fn finish(mut self) -> Result<Vec<Came>, OpsError> {
         let left = self.deadline.map(|deadline| deadline.remaining());
         let came = self.step(left)?;
         came.ok_or_else(|| OpsError::Deadline {
@@ -130,7 +130,7 @@ impl StateWait {
     /// [`OpsError::Failed`] for a member that has ended and so can no longer become ready, idle or
     /// quiet, and for a plain program that is to become idle; [`StoreError::NoSuchMember`] for an
     /// unknown name.
-    pub(crate) fn step(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
+    pub fn step(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
         match self.advance(limit) {
             // A team is only deleted after its members have ended.
             Err(_) if self.until == Until::Gone && !self.team.exists() => {
@@ -164,8 +164,8 @@ impl StateWait {
     /// Returns who has reached the state, and the number of the others.
     fn check(&mut self) -> Result<(Vec<Came>, usize), OpsError> {
         if let Until::Task(task) = &self.until {
-            let id = crate::ops::board::task::find(&self.team, task)?;
-            let task = crate::ops::board::task::get(&self.team, id)?;
+            let id = crate::board::task::find(&self.team, task)?;
+            let task = crate::board::task::get(&self.team, id)?;
             let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
             return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
         }
@@ -355,7 +355,7 @@ fn describe(states: &[String], until: &Until) -> String {
 }
 
 /// Returns the members that can become idle: all but plain programs.
-pub(crate) fn who_can_be_idle(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+pub fn who_can_be_idle(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let (roster, records) = (team.team()?, team.member_records()?);
     let is_plain = |name: &MemberName| {
         let record = records.iter().find(|record| record.name == *name);
@@ -375,7 +375,7 @@ fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
 }
 
 /// Returns false for a task that ended without success; for exit codes.
-pub(crate) fn is_good(came: &Came, until: &Until) -> bool {
+pub fn is_good(came: &Came, until: &Until) -> bool {
     !matches!(until, Until::Task(_)) || came.state == TaskState::Completed.as_str()
 }
 
@@ -396,7 +396,7 @@ mod tests {
             "waiting for one of ann (working), bob (idle) to end, without a limit \
              (`--timeout S` sets one)"
         );
-        let task = Until::Task(TaskRef::Id(crate::model::id::TaskId(3)));
+        let task = Until::Task(TaskRef::Id(model::id::TaskId(3)));
         assert_eq!(words(&[], false, &task, half), "waiting for task #3 to end, at most 2.5 s");
     }
 }

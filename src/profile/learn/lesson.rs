@@ -8,7 +8,7 @@ use super::super::snapshot::Screenshot;
 /// The answer of a person to the question what the program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum ScreenLabel {
+pub enum ScreenLabel {
     /// It shows that it has ended, or that it cannot go on.
     Ended,
     /// It asks its user a question.
@@ -19,12 +19,12 @@ pub(crate) enum ScreenLabel {
 
 impl ScreenLabel {
     /// Returns the word for people, which also begins the names of rules and recordings.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
     /// Returns the state that a rule for such a screen has.
-    pub(crate) fn state(self) -> ScreenState {
+    pub fn state(self) -> ScreenState {
         match self {
             ScreenLabel::Ended => ScreenState::Blocked("ended".to_owned()),
             ScreenLabel::Asks => ScreenState::Dialog("question".to_owned()),
@@ -42,40 +42,40 @@ impl ScreenLabel {
 
 /// A screen with the answer of a person.
 #[derive(Debug, Clone)]
-pub(crate) struct LabelledScreen {
+pub struct LabelledScreen {
     /// A name for people and for its recording: `idle-2`.
-    pub(crate) name: String,
-    pub(crate) label: ScreenLabel,
-    pub(crate) look: Screenshot,
+    pub name: String,
+    pub label: ScreenLabel,
+    pub look: Screenshot,
 }
 
 /// A program as its user has shown it.
 #[derive(Debug)]
-pub(crate) struct Lesson<'l> {
+pub struct Lesson<'l> {
     /// The name of the profile.
-    pub(crate) name: &'l str,
-    pub(crate) command: &'l [String],
-    pub(crate) screens: &'l [LabelledScreen],
+    pub name: &'l str,
+    pub command: &'l [String],
+    pub screens: &'l [LabelledScreen],
     /// The keys that its user has typed: programs show text that was typed.
-    pub(crate) typed: &'l str,
+    pub typed: &'l str,
     /// Keys that have ended the program. Empty: they are not known.
-    pub(crate) quit: &'l [String],
+    pub quit: &'l [String],
     /// Command that tests the profile on the recordings, for a comment.
-    pub(crate) test: &'l str,
+    pub test: &'l str,
 }
 
 /// A derived profile.
 #[derive(Debug)]
-pub(crate) struct LearnedProfile {
+pub struct LearnedProfile {
     /// Its TOML.
-    pub(crate) text: String,
+    pub text: String,
     /// Problems that remain; the profile is incomplete unless there are none.
-    pub(crate) gaps: Vec<LearnGap>,
+    pub gaps: Vec<LearnGap>,
 }
 
 /// A part of a profile that the screens do not determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LearnGap {
+pub enum LearnGap {
     /// Two screens of different states, without a phrase that tells them apart.
     Alike { screen: String, other: String },
     /// The input area cannot be found.
@@ -141,7 +141,7 @@ pub(super) fn pattern_of(text: &str) -> String {
 
 /// Returns what a screen shows apart from numbers and signs. It stays the same while a spinner
 /// turns and a clock runs.
-pub(crate) fn steady_text(look: &Screenshot) -> String {
+pub fn steady_text(look: &Screenshot) -> String {
     let mut steady = String::new();
     for c in look
         .rows

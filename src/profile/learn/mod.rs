@@ -13,12 +13,10 @@ use input_area::InputArea;
 use lesson::{LearnedRule, labelled};
 use marker::find_markers;
 
-pub(crate) use lesson::{
-    LabelledScreen, LearnGap, LearnedProfile, Lesson, ScreenLabel, steady_text,
-};
+pub use lesson::{LabelledScreen, LearnGap, LearnedProfile, Lesson, ScreenLabel, steady_text};
 
 /// Derives a profile.
-pub(crate) fn learn(lesson: &Lesson) -> LearnedProfile {
+pub fn learn(lesson: &Lesson) -> LearnedProfile {
     let mut gaps = Vec::new();
     let idle: Vec<&LabelledScreen> = labelled(lesson.screens, ScreenLabel::Idle);
     let area =

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::wire::Object;
-use crate::sys::fs::FileVersion;
+use model::wire::Object;
+use sys::fs::FileVersion;
 
 /// A task as it was when both sides were equal (`phalanx/bridge/ID.json`).
 #[derive(Debug, Clone, Serialize, Deserialize)]

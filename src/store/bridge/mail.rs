@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::FileBridge;
-use crate::database::{Appended, MailEntry, MailRow, MailScope};
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::store::document;
-use crate::store::error::StoreError;
-use crate::store::mailbox::Mailbox;
-use crate::sys::clock;
+use crate::document;
+use crate::error::StoreError;
+use crate::mailbox::Mailbox;
+use database::{Appended, MailEntry, MailRow, MailScope};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::time::Timestamp;
+use model::wire;
+use sys::clock;
 
 /// The messages in the file of a mailbox: whether each is marked as read, by its id.
 type MarksInFile = BTreeMap<String, bool>;

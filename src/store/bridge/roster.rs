@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::FileBridge;
-use crate::database::DocumentKind;
-use crate::model::id::MemberName;
-use crate::model::team::Team;
-use crate::model::wire::{self, Object};
-use crate::store::document::{self, CONFLICT_TRIES};
-use crate::store::error::StoreError;
-use crate::sys::fs;
+use crate::document::{self, CONFLICT_TRIES};
+use crate::error::StoreError;
+use database::DocumentKind;
+use model::id::MemberName;
+use model::team::Team;
+use model::wire::{self, Object};
+use sys::fs;
 
 /// Fields by which an entry is found; a program cannot change them.
 const IDENTITY: [&str; 2] = ["name", "agentId"];

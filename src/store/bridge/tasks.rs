@@ -7,18 +7,18 @@ use serde_json::Value;
 
 use super::FileBridge;
 use super::copied::CopiedTask;
-use crate::database::{StoredTasks, TaskScope};
-use crate::model::digest;
-use crate::model::envelope::Envelope;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::merge::{MergedTask, merge_task};
-use crate::model::task::Task;
-use crate::model::wire::Object;
-use crate::store::document::{self, Durability};
-use crate::store::error::StoreError;
-use crate::store::journal::now;
-use crate::store::tasks;
-use crate::sys::fs;
+use crate::document::{self, Durability};
+use crate::error::StoreError;
+use crate::journal::now;
+use crate::tasks;
+use database::{StoredTasks, TaskScope};
+use model::digest;
+use model::envelope::Envelope;
+use model::id::{MemberName, TaskId};
+use model::merge::{MergedTask, merge_task};
+use model::task::Task;
+use model::wire::Object;
+use sys::fs;
 
 /// Largest file of a copied task, in bytes.
 const MAX_COPY: u64 = 64 * 1024 * 1024;

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::FileBridge;
-use crate::database::fixture::TestDatabase;
-use crate::model::event::EventKind;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::TaskState;
-use crate::model::topic::Topic;
-use crate::store::tests::{NOW, fresh_in, join, message, who, wrapped};
-use crate::store::{Marking, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
-use crate::sys::fs;
+use crate::tests::{NOW, fresh_in, join, message, who, wrapped};
+use crate::{Marking, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
+use database::fixture::TestDatabase;
+use model::event::EventKind;
+use model::id::{MemberName, TaskId};
+use model::task::TaskState;
+use model::topic::Topic;
+use sys::fs;
 
 const LIMIT: u64 = 1 << 20;
 

@@ -13,15 +13,15 @@ use serde_json::Value;
 
 use super::files::{ListLock, object};
 use super::rules::add_edge;
-use crate::model::board::Refusal;
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::model::wire::Object;
-use crate::store::document::{self, Durability, FilePlace};
-use crate::store::error::StoreError;
-use crate::store::team::TeamStore;
-use crate::sys::failpoint;
-use crate::sys::fs::{self, LineFile};
+use crate::document::{self, Durability, FilePlace};
+use crate::error::StoreError;
+use crate::team::TeamStore;
+use model::board::Refusal;
+use model::id::TaskId;
+use model::task::Task;
+use model::wire::Object;
+use sys::failpoint;
+use sys::fs::{self, LineFile};
 
 /// A change of a task that is on the board.
 type TaskEdit<'e> = Box<dyn Fn(&mut Task) -> Result<(), StoreError> + 'e>;
@@ -236,7 +236,7 @@ impl TeamStore {
     }
 
     /// Returns the number of tasks of which a batch in this directory is not published.
-    pub(in crate::store) fn tasks_of_batch(&self, dir: &Path) -> Result<usize, StoreError> {
+    pub(crate) fn tasks_of_batch(&self, dir: &Path) -> Result<usize, StoreError> {
         let new = fs::list(dir)?.iter().filter(|name| id_of_new(name).is_some()).count();
         Ok(new + changes_in(dir)?.len())
     }

@@ -4,22 +4,22 @@
 use super::rules::{
     TaskStep, act, add_edge, begin, may_act, may_edit, may_touch, must_be_free, set_owner,
 };
-use crate::model::board::{Board, Refusal};
-use crate::model::followup::{Escalation, NotificationStep, TaskReminder};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::limits::Limits;
-use crate::model::task::{Progress, Task, TaskAction, TaskFields, TaskState};
-use crate::model::time::Timestamp;
-use crate::store::dirs;
-use crate::store::error::StoreError;
-use crate::store::team::TeamStore;
-use crate::sys::fs;
-use crate::sys::lock::{DirLock, LOCK_DEADLINE};
-use crate::sys::rand;
+use crate::dirs;
+use crate::error::StoreError;
+use crate::team::TeamStore;
+use model::board::{Board, Refusal};
+use model::followup::{Escalation, NotificationStep, TaskReminder};
+use model::id::{MemberName, TaskId};
+use model::limits::Limits;
+use model::task::{Progress, Task, TaskAction, TaskFields, TaskState};
+use model::time::Timestamp;
+use sys::fs;
+use sys::lock::{DirLock, LOCK_DEADLINE};
+use sys::rand;
 
 /// The owner that an edit sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TaskOwner {
+pub enum TaskOwner {
     Nobody,
     Member(MemberName),
 }
@@ -30,14 +30,14 @@ pub(crate) enum TaskOwner {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum TargetStatus {
+pub enum TargetStatus {
     Pending,
     InProgress,
     Completed,
 }
 
 impl TargetStatus {
-    pub(crate) fn state(self) -> TaskState {
+    pub fn state(self) -> TaskState {
         match self {
             TargetStatus::Pending => TaskState::Pending,
             TargetStatus::InProgress => TaskState::InProgress,
@@ -48,29 +48,29 @@ impl TargetStatus {
 
 /// The changes of an edit. `None` or an empty list leaves a field as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct TaskChanges {
-    pub(crate) subject: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) fields: TaskFields,
-    pub(crate) status: Option<TargetStatus>,
+pub struct TaskChanges {
+    pub subject: Option<String>,
+    pub description: Option<String>,
+    pub fields: TaskFields,
+    pub status: Option<TargetStatus>,
     /// See [`NewTask::named_blockers`](super::work::NewTask::named_blockers).
-    pub(crate) named_blockers: Option<Vec<String>>,
-    pub(crate) owner: Option<TaskOwner>,
+    pub named_blockers: Option<Vec<String>>,
+    pub owner: Option<TaskOwner>,
     /// Marks the new owner as not yet notified, until [`TeamStore::mark_owner_notified`].
-    pub(crate) notify_owner: bool,
+    pub notify_owner: bool,
     /// Limits on assignments to the new owner. `None` if the owner takes the task itself.
-    pub(crate) limits: Option<Limits>,
+    pub limits: Option<Limits>,
     /// Blockers to add.
-    pub(crate) blocked_by: Vec<TaskId>,
+    pub blocked_by: Vec<TaskId>,
     /// Blockers to remove.
-    pub(crate) unblock: Vec<TaskId>,
+    pub unblock: Vec<TaskId>,
     /// Tasks that this one is to block.
-    pub(crate) blocks: Vec<TaskId>,
+    pub blocks: Vec<TaskId>,
 }
 
 impl TaskChanges {
     /// Returns the wire names of the fields to change, except the status.
-    pub(crate) fn fields(&self) -> Vec<&'static str> {
+    pub fn fields(&self) -> Vec<&'static str> {
         let given = [
             ("subject", self.subject.is_some()),
             ("description", self.description.is_some()),
@@ -107,13 +107,13 @@ impl TaskChanges {
 
 /// The result of an edit.
 #[derive(Debug)]
-pub(crate) struct TaskChanged {
-    pub(crate) before: Task,
-    pub(crate) task: Task,
+pub struct TaskChanged {
+    pub before: Task,
+    pub task: Task,
     /// The task was blocked before and no longer is.
-    pub(crate) unblocked: bool,
+    pub unblocked: bool,
     /// The tasks that can start because this one was completed.
-    pub(crate) freed: Vec<TaskId>,
+    pub freed: Vec<TaskId>,
 }
 
 impl TeamStore {
@@ -125,7 +125,7 @@ impl TeamStore {
     /// may not make the changes; [`StoreError::Over`] if the owner or an edge of a finished task
     /// would change; [`StoreError::AtCapacity`] if the new owner has reached its limits;
     /// [`StoreError::Refused`] if a task does not exist or is blocked.
-    pub(crate) fn update_task(
+    pub fn update_task(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -180,7 +180,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// As [`TeamStore::update_task`].
-    pub(crate) fn task_after(
+    pub fn task_after(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -228,7 +228,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NotYours`] if `who` is not the owner or the lead; [`StoreError::Transition`]
     /// if the task is neither failed nor stale.
-    pub(crate) fn retry_task(
+    pub fn retry_task(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -256,7 +256,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NotYours`] unless `who` is the owner or the lead; [`StoreError::NotRunning`]
     /// unless the task is in progress.
-    pub(crate) fn set_progress(
+    pub fn set_progress(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -278,7 +278,7 @@ impl TeamStore {
     /// [`StoreError::NotYours`] unless `who` is the owner, the creator or the lead. A creator that
     /// does not own the task cannot let a reminder fail it. [`Refusal::AlreadyResolved`] for a
     /// reminder on a task that has ended.
-    pub(crate) fn set_reminder(
+    pub fn set_reminder(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -299,7 +299,7 @@ impl TeamStore {
     }
 
     /// Records the step of the task's reminder that is due as sent, and returns it.
-    pub(crate) fn count_reminder(
+    pub fn count_reminder(
         &self,
         id: TaskId,
         now: Timestamp,
@@ -318,7 +318,7 @@ impl TeamStore {
     }
 
     /// Records that the owner was notified of the assignment.
-    pub(crate) fn mark_owner_notified(&self, id: TaskId) -> Result<(), StoreError> {
+    pub fn mark_owner_notified(&self, id: TaskId) -> Result<(), StoreError> {
         self.change_task(id, |task| {
             task.extra.untold = false;
             Ok(())
@@ -332,7 +332,7 @@ impl TeamStore {
     /// # Errors
     /// [`StoreError::NotOver`] if the task is not finished, unless `force` is set;
     /// [`StoreError::NotYours`] if `who` is not the owner, the creator or the lead.
-    pub(crate) fn delete_task(
+    pub fn delete_task(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -357,7 +357,7 @@ impl TeamStore {
     }
 
     /// Removes a task without its edges.
-    pub(in crate::store) fn remove_task(
+    pub(crate) fn remove_task(
         &self,
         id: TaskId,
         who: &MemberName,

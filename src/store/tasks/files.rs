@@ -8,18 +8,18 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::index::BoardScope;
-use crate::database::{HeldLock, TaskScope};
-use crate::model::board::{Board, Refusal};
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::model::wire::Object;
-use crate::store::dirs;
-use crate::store::document::{self, FilePlace, Writers};
-use crate::store::error::StoreError;
-use crate::store::team::TeamStore;
-use crate::sys::clock::machine_ms;
-use crate::sys::fs;
-use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
+use crate::dirs;
+use crate::document::{self, FilePlace, Writers};
+use crate::error::StoreError;
+use crate::team::TeamStore;
+use database::{HeldLock, TaskScope};
+use model::board::{Board, Refusal};
+use model::id::TaskId;
+use model::task::Task;
+use model::wire::Object;
+use sys::clock::machine_ms;
+use sys::fs;
+use sys::lock::{DirLock, Gate, LOCK_DEADLINE};
 
 /// Largest task file that is read, in bytes.
 const MAX_TASK: u64 = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ const LIST: &str = "task-list";
 const RENEWAL: Duration = Duration::from_secs(1);
 
 /// The lock of the task list, held until dropped.
-pub(in crate::store) enum ListLock {
+pub(crate) enum ListLock {
     Dir(DirLock),
     Shared(HeldLock),
 }
@@ -42,13 +42,13 @@ pub(super) type TaskAndBytes = (Task, Option<Vec<u8>>);
 
 impl TeamStore {
     /// Reads the board without a lock, so it may already be outdated when it is returned.
-    pub(crate) fn board(&self) -> Result<Board, StoreError> {
+    pub fn board(&self) -> Result<Board, StoreError> {
         self.read_board(BoardScope::All)
     }
 
     /// Like [`TeamStore::board`], without completed and cancelled tasks. That is faster, and enough
     /// to decide on claims: a missing blocker no longer blocks, as a completed one.
-    pub(crate) fn open_board(&self) -> Result<Board, StoreError> {
+    pub fn open_board(&self) -> Result<Board, StoreError> {
         self.read_board(BoardScope::Open)
     }
 
@@ -70,7 +70,7 @@ impl TeamStore {
     }
 
     /// Returns one task; `None` if it is not on the board.
-    pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+    pub fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.task(id);
         }
@@ -90,7 +90,7 @@ impl TeamStore {
     }
 
     /// Reads the task and its direct blockers.
-    pub(crate) fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
+    pub fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.with_blockers(id);
         }
@@ -146,7 +146,7 @@ impl TeamStore {
         Err(StoreError::NoFreeIds { wanted: count })
     }
 
-    pub(in crate::store) fn mark(&self) -> Result<u64, StoreError> {
+    pub fn mark(&self) -> Result<u64, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.task_mark();
         }
@@ -156,7 +156,7 @@ impl TeamStore {
 
     /// Raises the largest id that was ever assigned. The shared store does that with the write of
     /// the tasks.
-    pub(in crate::store) fn raise_mark(&self, to: u64) -> Result<(), StoreError> {
+    pub(crate) fn raise_mark(&self, to: u64) -> Result<(), StoreError> {
         if self.shared.is_some() {
             return Ok(());
         }
@@ -166,7 +166,7 @@ impl TeamStore {
         Ok(())
     }
 
-    pub(in crate::store) fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
+    pub fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
         let files = fs::names(&self.layout.tasks())?;
         let mut ids: Vec<TaskId> = files
             .iter()
@@ -177,7 +177,7 @@ impl TeamStore {
         Ok(ids)
     }
 
-    pub(in crate::store) fn lock_list(&self) -> Result<ListLock, StoreError> {
+    pub(crate) fn lock_list(&self) -> Result<ListLock, StoreError> {
         if let Some(shared) = &self.shared {
             let lock = shared.database.lock(shared.name(), LIST, LOCK_DEADLINE)?;
             let timeout = || StoreError::Contended { path: shared.list_label().into(), tries: 1 };
@@ -203,7 +203,7 @@ impl TeamStore {
     }
 
     /// Returns true if a phalanx process holds the lock of a task list in files.
-    pub(in crate::store) fn is_list_locked(&self) -> Result<bool, StoreError> {
+    pub(crate) fn is_list_locked(&self) -> Result<bool, StoreError> {
         Ok(Gate::try_open(&self.layout.gate(LIST))?.is_none())
     }
 
@@ -240,17 +240,17 @@ impl TeamStore {
         Err(StoreError::LockLost { path: self.layout.task_list_lock() })
     }
 
-    pub(in crate::store) fn task_place(&self, id: TaskId) -> FilePlace {
+    pub(crate) fn task_place(&self, id: TaskId) -> FilePlace {
         self.place(&format!("task-{id}"), self.layout.task(id), Writers::AnyProgram)
     }
 
     /// Records that phalanx deleted this task, so that the deletion is not attributed to another
     /// program (TK-07).
-    pub(in crate::store) fn record_deletion(&self, id: TaskId) -> Result<(), StoreError> {
+    pub(crate) fn record_deletion(&self, id: TaskId) -> Result<(), StoreError> {
         Ok(fs::append_line(&self.layout.deleted_tasks(), id.to_string().as_bytes())?)
     }
 
-    pub(in crate::store) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
+    pub(crate) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
         let bytes = fs::read(&self.layout.deleted_tasks(), MAX_LIST)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes)
             .lines()

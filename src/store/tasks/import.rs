@@ -6,33 +6,33 @@ use super::batch::TaskBatch;
 use super::edit::{TaskChanges, edit};
 use super::rules::may_edit;
 use super::work::NewTask;
-use crate::model::board::{Board, Refusal};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::Task;
-use crate::model::time::Timestamp;
-use crate::store::error::StoreError;
-use crate::store::team::TeamStore;
-use crate::sys::rand;
+use crate::error::StoreError;
+use crate::team::TeamStore;
+use model::board::{Board, Refusal};
+use model::id::{MemberName, TaskId};
+use model::task::Task;
+use model::time::Timestamp;
+use sys::rand;
 
 /// The tasks that an import creates and edits.
 #[derive(Debug, Default)]
-pub(crate) struct TaskImport {
-    pub(crate) create: Vec<NewTask>,
-    pub(crate) revise: Vec<TaskRevision>,
+pub struct TaskImport {
+    pub create: Vec<NewTask>,
+    pub revise: Vec<TaskRevision>,
 }
 
 /// An edit of a task that is on the board already.
 #[derive(Debug, PartialEq)]
-pub(crate) struct TaskRevision {
-    pub(crate) id: TaskId,
-    pub(crate) changes: TaskChanges,
+pub struct TaskRevision {
+    pub id: TaskId,
+    pub changes: TaskChanges,
     /// Blockers that the same import creates, by their index.
-    pub(crate) after: Vec<usize>,
+    pub after: Vec<usize>,
 }
 
 impl TaskRevision {
     /// Returns the wire names of the fields that change.
-    pub(crate) fn fields(&self) -> Vec<&'static str> {
+    pub fn fields(&self) -> Vec<&'static str> {
         let mut fields = self.changes.fields();
         if !self.after.is_empty() && !fields.contains(&"blockedBy") {
             fields.push("blockedBy");
@@ -43,11 +43,11 @@ impl TaskRevision {
 
 /// The result of an import.
 #[derive(Debug)]
-pub(crate) struct TasksImported {
-    pub(crate) created: Vec<Task>,
-    pub(crate) revised: Vec<Task>,
+pub struct TasksImported {
+    pub created: Vec<Task>,
+    pub revised: Vec<Task>,
     /// Revised tasks that were blocked before and no longer are.
-    pub(crate) unblocked: Vec<TaskId>,
+    pub unblocked: Vec<TaskId>,
 }
 
 impl TeamStore {
@@ -59,7 +59,7 @@ impl TeamStore {
     /// # Errors
     /// The error of `decide`; [`StoreError::NotYours`] if `who` may not edit one of the tasks;
     /// otherwise as [`TeamStore::create_tasks`].
-    pub(crate) fn import_tasks<E: From<StoreError>>(
+    pub fn import_tasks<E: From<StoreError>>(
         &self,
         who: &MemberName,
         now: Timestamp,

@@ -5,14 +5,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::model::board::Board;
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::store::error::StoreError;
-use crate::store::team::TeamStore;
-use crate::sys::env;
-use crate::sys::fs::{self, FileStamp, StampDir, Sync};
-use crate::sys::parallel;
+use crate::error::StoreError;
+use crate::team::TeamStore;
+use model::board::Board;
+use model::id::TaskId;
+use model::task::Task;
+use sys::env;
+use sys::fs::{self, FileStamp, StampDir, Sync};
+use sys::parallel;
 
 /// Number of tasks from which the index, and a second thread, is worth its cost.
 const LARGE_BOARD: usize = 512;

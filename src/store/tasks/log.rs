@@ -8,21 +8,21 @@ use std::time::Duration;
 use memchr::memmem::Finder;
 use serde::Deserialize;
 
-use crate::database::{DocumentKind, LogKind, LogScope};
-use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::store::dirs;
-use crate::store::documents::{self, DocumentPlace};
-use crate::store::error::StoreError;
-use crate::store::shared::SharedTeam;
-use crate::store::team::TeamStore;
-use crate::sys::fs::{self, LineFile};
+use crate::dirs;
+use crate::documents::{self, DocumentPlace};
+use crate::error::StoreError;
+use crate::shared::SharedTeam;
+use crate::team::TeamStore;
+use database::{DocumentKind, LogKind, LogScope};
+use model::event::{Event, EventKind};
+use model::id::{MemberName, TaskId};
+use model::time::Timestamp;
+use model::wire;
+use sys::fs::{self, LineFile};
 
 impl TeamStore {
     /// Returns when a member last looked at the board, if that was noted.
-    pub(crate) fn looked_at(&self, who: &MemberName) -> Result<Option<Timestamp>, StoreError> {
+    pub fn looked_at(&self, who: &MemberName) -> Result<Option<Timestamp>, StoreError> {
         if self.shared.is_some() {
             return documents::read_typed(&self.looked_place(who), 1);
         }
@@ -31,7 +31,7 @@ impl TeamStore {
     }
 
     /// Notes that a member looked at the board.
-    pub(crate) fn set_looked_at(&self, who: &MemberName, at: Timestamp) -> Result<(), StoreError> {
+    pub fn set_looked_at(&self, who: &MemberName, at: Timestamp) -> Result<(), StoreError> {
         if self.shared.is_some() {
             let body = Some(serde_json::json!(at));
             return documents::change(&self.looked_place(who), |_| Ok((body.clone(), ())));
@@ -42,7 +42,7 @@ impl TeamStore {
     }
 
     /// Returns the events of one task, oldest first.
-    pub(crate) fn task_events(&self, id: TaskId) -> Result<Vec<Event>, StoreError> {
+    pub fn task_events(&self, id: TaskId) -> Result<Vec<Event>, StoreError> {
         if let Some(shared) = &self.shared {
             return shared.task_lines(&LogScope::Task(id.0));
         }
@@ -54,7 +54,7 @@ impl TeamStore {
     }
 
     /// Returns the time since the file of a task was written; `None` if there is no such file.
-    pub(crate) fn task_age(&self, id: TaskId) -> Result<Option<Duration>, StoreError> {
+    pub fn task_age(&self, id: TaskId) -> Result<Option<Duration>, StoreError> {
         if let Some(shared) = &self.shared {
             let found = shared.stored_task(id)?;
             return Ok(found.map(|task| Duration::from_millis(task.age_ms)));
@@ -63,7 +63,7 @@ impl TeamStore {
     }
 
     /// Returns the ids of all events about tasks, and the time of the first.
-    pub(crate) fn task_log_ids(&self) -> Result<(BTreeSet<String>, Option<Timestamp>), StoreError> {
+    pub fn task_log_ids(&self) -> Result<(BTreeSet<String>, Option<Timestamp>), StoreError> {
         if let Some(shared) = &self.shared {
             let events = shared.task_lines(&LogScope::Tasks)?;
             let first = events.first().map(|event| event.at);
@@ -88,7 +88,7 @@ impl TeamStore {
     }
 
     /// Returns the comments of all tasks.
-    pub(crate) fn comments(&self) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
+    pub fn comments(&self) -> Result<BTreeMap<TaskId, Vec<String>>, StoreError> {
         let mut comments: BTreeMap<TaskId, Vec<String>> = BTreeMap::new();
         let events = match &self.shared {
             Some(shared) => shared.task_lines(&LogScope::Tasks)?,

@@ -1,38 +1,38 @@
 //! Rules for single tasks: who may change a task, and what an action on it sets.
 
-use crate::model::board::{Board, Refusal};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{
+use crate::error::StoreError;
+use model::board::{Board, Refusal};
+use model::id::{MemberName, TaskId};
+use model::task::{
     CommandOutcome, PREVIEW, Permit, Task, TaskAction, TaskSnapshot, TaskState, TransitionRefusal,
     transition,
 };
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::store::error::StoreError;
-use crate::sys::rand;
+use model::text;
+use model::time::Timestamp;
+use sys::rand;
 
 /// An action on a task, and what it records there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TaskStep {
-    pub(crate) action: TaskAction,
+pub struct TaskStep {
+    pub action: TaskAction,
     /// The result of the task's command, if one has run.
-    pub(crate) outcome: Option<CommandOutcome>,
+    pub outcome: Option<CommandOutcome>,
     /// The result of the work.
-    pub(crate) result: Option<String>,
+    pub result: Option<String>,
     /// A sentence for the snapshot of the ended task.
-    pub(crate) summary: Option<String>,
-    pub(crate) commit: Option<String>,
+    pub summary: Option<String>,
+    pub commit: Option<String>,
     /// Why the task is sent back, cancelled, released or failed.
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl TaskStep {
-    pub(crate) fn of(action: TaskAction) -> TaskStep {
+    pub fn of(action: TaskAction) -> TaskStep {
         TaskStep { action, outcome: None, result: None, summary: None, commit: None, reason: None }
     }
 
     /// The end of a command, whose outcome is recorded.
-    pub(crate) fn with_outcome(action: TaskAction, outcome: &CommandOutcome) -> TaskStep {
+    pub fn with_outcome(action: TaskAction, outcome: &CommandOutcome) -> TaskStep {
         TaskStep { outcome: Some(outcome.clone()), ..TaskStep::of(action) }
     }
 }

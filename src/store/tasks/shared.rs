@@ -10,20 +10,20 @@ use serde_json::Value;
 use super::batch::{self, EditedTasks, TaskBatch};
 use super::rules::begin;
 use super::work::ClaimKind;
-use crate::database::{
+use crate::error::StoreError;
+use crate::journal;
+use crate::shared::{LostClaim, SharedTeam, until_written};
+use database::{
     ClaimCall, ClaimReply, ClaimScope, StoredClaim, StoredTask, StoredTasks, TaskScope, TaskWrite,
 };
-use crate::model::board::{Board, Refusal};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Task, TaskState};
-use crate::model::time::Timestamp;
-use crate::model::wire::Object;
-use crate::store::error::StoreError;
-use crate::store::journal;
-use crate::store::shared::{LostClaim, SharedTeam, until_written};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::lock::LOCK_DEADLINE;
-use crate::sys::rand;
+use model::board::{Board, Refusal};
+use model::id::{MemberName, TaskId};
+use model::task::{Task, TaskState};
+use model::time::Timestamp;
+use model::wire::Object;
+use sys::clock::{self, Deadline};
+use sys::lock::LOCK_DEADLINE;
+use sys::rand;
 
 /// Pause before a claim is repeated that met the lock of the task list.
 const LOCKED_PAUSE: Duration = Duration::from_millis(5);
@@ -267,7 +267,7 @@ impl SharedTeam {
     }
 
     /// Returns a task with its content, to which its claim was applied.
-    pub(in crate::store) fn task_and_object(
+    pub(crate) fn task_and_object(
         &self,
         stored: &StoredTask,
     ) -> Result<(Task, Object), StoreError> {
@@ -296,7 +296,7 @@ impl SharedTeam {
 }
 
 /// Returns the row of a task, with the columns by which claims select it.
-pub(in crate::store) fn row(task: &Task, file: Object, expected: Option<i64>) -> TaskWrite {
+pub(crate) fn row(task: &Task, file: Object, expected: Option<i64>) -> TaskWrite {
     TaskWrite {
         id: task.id.0,
         expected,

@@ -1,17 +1,17 @@
 //! Edits and deletions on real files: two-sided edges, ids that are never reused, and permissions.
 
-use crate::model::board::{Board, Refusal};
-use crate::model::external_change::{self, ExternalChange};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Task, TaskAction, TaskState};
-use crate::store::tasks::batch::TaskBatch;
-use crate::store::tests::{NOW, command, fresh, on_both_stores, who};
-use crate::store::{
+use crate::tasks::batch::TaskBatch;
+use crate::tests::{NOW, command, fresh, on_both_stores, who};
+use crate::{
     ClaimKind, NewTask, StoreError, TargetStatus, TaskChanges, TaskImport, TaskOwner, TaskRevision,
     TaskStep, TeamStore,
 };
-use crate::sys::fs;
+use model::board::{Board, Refusal};
+use model::external_change::{self, ExternalChange};
+use model::id::{MemberName, TaskId};
+use model::task::{Task, TaskAction, TaskState};
 use serde_json::Value;
+use sys::fs;
 
 /// Creates `count` tasks, each blocked by the one before.
 fn chain(team: &TeamStore, count: usize) {

@@ -2,45 +2,45 @@
 
 use super::batch::TaskBatch;
 use super::rules::{TaskStep, act, begin, may_act, must_be_free, release};
-use crate::model::board::{Board, Refusal};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::limits::Limits;
-use crate::model::scope::Scope;
-use crate::model::task::{Extra, Stopping, Task, TaskAction, TaskFields, TaskState};
-use crate::model::time::Timestamp;
-use crate::store::dirs;
-use crate::store::error::StoreError;
-use crate::store::team::TeamStore;
-use crate::sys::lock::{Gate, LOCK_DEADLINE};
-use crate::sys::rand;
+use crate::dirs;
+use crate::error::StoreError;
+use crate::team::TeamStore;
+use model::board::{Board, Refusal};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::limits::Limits;
+use model::scope::Scope;
+use model::task::{Extra, Stopping, Task, TaskAction, TaskFields, TaskState};
+use model::time::Timestamp;
+use sys::lock::{Gate, LOCK_DEADLINE};
+use sys::rand;
 
 /// A task to create.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct NewTask {
+pub struct NewTask {
     /// Its key in the file that defines it.
-    pub(crate) key: Option<String>,
-    pub(crate) subject: String,
-    pub(crate) description: String,
-    pub(crate) fields: TaskFields,
+    pub key: Option<String>,
+    pub subject: String,
+    pub description: String,
+    pub fields: TaskFields,
     /// The origin of the request for it.
-    pub(crate) scope: Scope,
-    pub(crate) owner: Option<MemberName>,
+    pub scope: Scope,
+    pub owner: Option<MemberName>,
     /// Marks the owner as not yet notified.
-    pub(crate) notify_owner: bool,
+    pub notify_owner: bool,
     /// Limits on assignments to the owner. `None` for a planned task, which is not checked.
-    pub(crate) limits: Option<Limits>,
+    pub limits: Option<Limits>,
     /// Blockers that are on the board already.
-    pub(crate) blocked_by: Vec<TaskId>,
+    pub blocked_by: Vec<TaskId>,
     /// Blockers in the same batch, by their index.
-    pub(crate) after: Vec<usize>,
+    pub after: Vec<usize>,
     /// The blockers as the file that defines it names them.
-    pub(crate) named_blockers: Vec<String>,
+    pub named_blockers: Vec<String>,
 }
 
 /// The tasks that [`TeamStore::claim_next`] looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ClaimKind {
+pub enum ClaimKind {
     /// Tasks with a command, for a worker that has nothing else to do.
     Command,
     /// Tasks without a command. With `busy_check`, the member must have no task in progress.
@@ -67,7 +67,7 @@ impl TeamStore {
     /// # Errors
     /// [`Refusal::TaskNotFound`] if a blocker is not on the board; [`StoreError::AtCapacity`] if an
     /// owner has reached its limits; [`StoreError::NoFreeIds`] if there is no room for the batch.
-    pub(crate) fn create_tasks(
+    pub fn create_tasks(
         &self,
         batch: &[NewTask],
         by: &str,
@@ -115,7 +115,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// [`StoreError::Refused`] if `who` may not claim it.
-    pub(crate) fn claim(
+    pub fn claim(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -141,7 +141,7 @@ impl TeamStore {
     /// Under the lock it reads only what may have changed: the task and its blockers. `who` is
     /// still free, because the gate excludes other claims for `who`. A task with file patterns may
     /// conflict with any other, so for one of these the whole board is read again.
-    pub(crate) fn claim_next(
+    pub fn claim_next(
         &self,
         who: &MemberName,
         role: Option<&str>,
@@ -173,7 +173,7 @@ impl TeamStore {
     }
 
     /// Journals a claim. In the shared store, the claim has done that itself.
-    pub(crate) fn record_claim(&self, task: &Task, who: &MemberName) -> Result<(), StoreError> {
+    pub fn record_claim(&self, task: &Task, who: &MemberName) -> Result<(), StoreError> {
         if self.shared.is_none() {
             self.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
         }
@@ -196,7 +196,7 @@ impl TeamStore {
     /// that has run is recorded in any case. [`StoreError::NotYours`] or [`StoreError::LeadOnly`]
     /// if `who` may not perform it; [`StoreError::Transition`] if the task's state does not allow
     /// it.
-    pub(crate) fn step_task(
+    pub fn step_task(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -223,7 +223,7 @@ impl TeamStore {
     ///
     /// # Errors
     /// As [`TeamStore::step_task`]; [`Refusal::TaskNotFound`] if there is no such task.
-    pub(crate) fn task_before(
+    pub fn task_before(
         &self,
         id: TaskId,
         who: &MemberName,
@@ -249,7 +249,7 @@ impl TeamStore {
 
     /// Returns the tasks blocked by this one that can start now. Edges are stored on both sides, so
     /// no other tasks need be read.
-    pub(crate) fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
+    pub fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
         let mut freed = Vec::new();
         for next in &task.blocks {
             freed.extend(
@@ -260,10 +260,7 @@ impl TeamStore {
     }
 
     /// Releases all unfinished tasks of `who`. Returns them, and the board as it was before.
-    pub(crate) fn release_tasks_of(
-        &self,
-        who: &MemberName,
-    ) -> Result<(Vec<Task>, Board), StoreError> {
+    pub fn release_tasks_of(&self, who: &MemberName) -> Result<(Vec<Task>, Board), StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
         let held = board
@@ -292,7 +289,7 @@ impl TeamStore {
     /// Asks the owner of a running task to end its command, before another member takes the task
     /// from it: the owner confirms, and only then the task changes hands. A command that has ended
     /// for an earlier taker stays ended.
-    pub(crate) fn ask_to_stop(
+    pub fn ask_to_stop(
         &self,
         id: TaskId,
         by: &MemberName,
@@ -310,7 +307,7 @@ impl TeamStore {
 
     /// Records that nothing of the command runs any longer, if `who` still has the task and was
     /// asked to stop.
-    pub(crate) fn confirm_stopped(&self, id: TaskId, who: &MemberName) -> Result<(), StoreError> {
+    pub fn confirm_stopped(&self, id: TaskId, who: &MemberName) -> Result<(), StoreError> {
         self.change_task(id, |task| {
             let is_mine = task.state.is_running() && task.is_owned_by(who);
             if let Some(stopping) = task.extra.stopping.as_mut().filter(|_| is_mine) {

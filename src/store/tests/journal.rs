@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{NOW, command, fresh, on_both_stores, who};
-use crate::model::event::{Event, EventKind, Note};
-use crate::store::journal::FULL;
-use crate::store::{ClaimKind, TeamStore};
-use crate::sys::fs;
+use crate::journal::FULL;
+use crate::{ClaimKind, TeamStore};
+use model::event::{Event, EventKind, Note};
+use sys::fs;
 
 fn record(team: &TeamStore, text: &str) -> Event {
     team.record(Note::of(EventKind::Warning).with("text", text)).expect("recorded")

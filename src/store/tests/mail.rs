@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use super::{fresh, join, message, raw, who};
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::record::MemberRecord;
-use crate::store::{Marking, StoreError, TeamStore};
-use crate::sys::fs;
+use crate::{Marking, StoreError, TeamStore};
+use model::id::{Incarnation, MemberName};
+use model::record::MemberRecord;
+use sys::fs;
 
 const LARGE: u64 = 1 << 30;
 
-pub(in crate::store) fn wrapped(team: &TeamStore, name: &str, profile: &str) {
+pub(crate) fn wrapped(team: &TeamStore, name: &str, profile: &str) {
     join(team, name);
     let incarnation = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
     let record = json!({
@@ -39,7 +39,7 @@ fn fill_box(team: &TeamStore, owner: &MemberName, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("m-{n}")).collect()
 }
 
-fn ids(of: Vec<crate::model::envelope::Envelope>) -> Vec<String> {
+fn ids(of: Vec<model::envelope::Envelope>) -> Vec<String> {
     of.into_iter().map(|e| e.msg_id).collect()
 }
 

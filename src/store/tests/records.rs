@@ -2,15 +2,15 @@
 
 use super::mail::wrapped;
 use super::*;
-use crate::model::event::{Event, Note};
-use crate::model::id::RequestId;
-use crate::model::placement::ProcessId;
-use crate::model::question::Question;
-use crate::model::record::{MemberRecord, StartRecord};
-use crate::model::request::ShutdownRequest;
-use crate::model::sample;
-use crate::sys::env;
-use crate::sys::proc::{self, Liveness, Process};
+use model::event::{Event, Note};
+use model::id::RequestId;
+use model::placement::ProcessId;
+use model::question::Question;
+use model::record::{MemberRecord, StartRecord};
+use model::request::ShutdownRequest;
+use model::sample;
+use sys::env;
+use sys::proc::{self, Liveness, Process};
 
 fn record(team: &TeamStore, name: &str) -> Option<MemberRecord> {
     team.member_record(&who(name)).expect("readable")

@@ -7,22 +7,22 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{KINDS, KeyedDocument, MailboxContents, MessageContents, TeamContents};
-use crate::database::DocumentKind;
-use crate::model::event::Event;
-use crate::model::handoff::TeamHandoff;
-use crate::model::id::MemberName;
-use crate::model::task::Task;
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::store::ack_log::AckLog;
-use crate::store::archive::Archive;
-use crate::store::dirs;
-use crate::store::document::{self, Durability, MAX_FILE};
-use crate::store::error::StoreError;
-use crate::store::layout::QUESTION;
-use crate::store::team::TeamStore;
-use crate::store::teams::Store;
-use crate::sys::fs::{self, LineFile};
+use crate::ack_log::AckLog;
+use crate::archive::Archive;
+use crate::dirs;
+use crate::document::{self, Durability, MAX_FILE};
+use crate::error::StoreError;
+use crate::layout::QUESTION;
+use crate::team::TeamStore;
+use crate::teams::Store;
+use database::DocumentKind;
+use model::event::Event;
+use model::handoff::TeamHandoff;
+use model::id::MemberName;
+use model::task::Task;
+use model::time::Timestamp;
+use model::wire;
+use sys::fs::{self, LineFile};
 
 /// Ending of the files that note when a member last looked at the board.
 const LOOKED: &str = ".looked";

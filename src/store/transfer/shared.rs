@@ -3,18 +3,18 @@
 use serde_json::Value;
 
 use super::{KINDS, KeyedDocument, MailboxContents, MessageContents, TeamContents};
-use crate::database::{DocumentKind, DocumentWrite, LogEntry, LogKind, MailEntry, MailScope};
-use crate::database::{TaskScope, TaskWrite};
-use crate::model::event::Event;
-use crate::model::handoff::TeamHandoff;
-use crate::model::id::TaskId;
-use crate::model::settings::Settings;
-use crate::model::task::{Task, TaskState};
-use crate::model::wire;
-use crate::store::error::StoreError;
-use crate::store::handoffs;
-use crate::store::journal;
-use crate::store::shared::{SharedTeam, roster_names};
+use crate::error::StoreError;
+use crate::handoffs;
+use crate::journal;
+use crate::shared::{SharedTeam, roster_names};
+use database::{DocumentKind, DocumentWrite, LogEntry, LogKind, MailEntry, MailScope};
+use database::{TaskScope, TaskWrite};
+use model::event::Event;
+use model::handoff::TeamHandoff;
+use model::id::TaskId;
+use model::settings::Settings;
+use model::task::{Task, TaskState};
+use model::wire;
 
 /// Rows to write at once.
 const BATCH: usize = 200;
@@ -59,7 +59,7 @@ impl SharedTeam {
         let mut mailboxes = Vec::new();
         for owner in self.database.mailboxes(self.name())? {
             let rows = self.database.mail(self.name(), &owner, MailScope::All)?;
-            let message = |row: &crate::database::MailRow| {
+            let message = |row: &database::MailRow| {
                 let mut entry: Value = serde_json::from_str(&row.body).map_err(|e| {
                     let what = format!("message {} to {owner} of team {}", row.msg_id, self.name);
                     StoreError::BadDocument { what, problem: e.to_string() }
@@ -109,8 +109,7 @@ impl SharedTeam {
             database.put_document(team, &write, None)?;
         }
         self.write_deleted(&contents.deleted)?;
-        let row =
-            |(task, file): &(Task, _)| crate::store::tasks::row(task, Clone::clone(file), None);
+        let row = |(task, file): &(Task, _)| crate::tasks::row(task, Clone::clone(file), None);
         for batch in contents.tasks.chunks(BATCH) {
             let rows: Vec<TaskWrite> = batch.iter().map(row).collect();
             database.put_tasks(team, &rows, contents.mark)?;
@@ -135,7 +134,7 @@ impl SharedTeam {
         for ids in ids.chunks(BATCH) {
             let row = |id: &TaskId| {
                 let task = Task { state: TaskState::Completed, ..Task::new(*id, "deleted", "") };
-                crate::store::tasks::row(&task, task.to_object(), None)
+                crate::tasks::row(&task, task.to_object(), None)
             };
             let rows: Vec<TaskWrite> = ids.iter().map(row).collect();
             let versions = self.database.put_tasks(self.name(), &rows, 0)?.unwrap_or_default();

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::database::fixture::TestDatabase;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::wire::Object;
-use crate::store::tests::{NOW, fresh, fresh_in, message, who};
-use crate::store::{Marking, NewTask, Store, StoreError, TeamStore};
-use crate::sys::fs;
+use crate::tests::{NOW, fresh, fresh_in, message, who};
+use crate::{Marking, NewTask, Store, StoreError, TeamStore};
+use database::fixture::TestDatabase;
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::wire::Object;
+use sys::fs;
 
 const LIMIT: u64 = 1 << 20;
 
@@ -65,7 +65,7 @@ fn described(team: &TeamStore) -> String {
         for message in &mut mailbox.messages {
             let delivered = message.delivered;
             let entry = message.entry.as_object_mut().expect("object");
-            crate::model::wire::put(entry, "read", delivered);
+            model::wire::put(entry, "read", delivered);
         }
     }
     format!("{contents:#?}")

@@ -13,10 +13,10 @@ use super::exec::{ExecError, start_fresh};
 use super::proc::Process;
 use terminal::ControllingTerminal;
 
-pub(crate) use program::Program;
-pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
-pub(crate) use supervise::{ChildExit, Forward, LoopHandle, Supervisor};
-pub(crate) use wait::wait;
+pub use program::Program;
+pub use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
+pub use supervise::{ChildExit, Forward, LoopHandle, Supervisor};
+pub use wait::wait;
 
 /// Starts the program on the standard streams of this process, in a process group of its own, with
 /// default signal handling. If this process is in the foreground of the controlling terminal, the
@@ -27,7 +27,7 @@ pub(crate) use wait::wait;
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
 /// program, its interpreter or its directory is missing; [`ExecError::Io`] if it cannot be started
 /// for another reason.
-pub(crate) fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
+pub fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
     // Only if this process has the foreground: in the background of a shell, it must not take the
     // shell's terminal.
     let terminal = ControllingTerminal::open().filter(ControllingTerminal::is_ours);

@@ -11,15 +11,15 @@ use super::super::proc::Process;
 
 /// Complete description of a program to start: nothing is added, looked up or inherited.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Program {
+pub struct Program {
     /// An absolute path; no PATH is searched.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// All arguments, including `argv[0]`. Empty means only the path.
-    pub(crate) argv: Vec<OsString>,
+    pub argv: Vec<OsString>,
     /// Working directory. The child enters it; failure to do so is an error of the start.
-    pub(crate) cwd: PathBuf,
+    pub cwd: PathBuf,
     /// The complete environment.
-    pub(crate) env: Vec<(OsString, OsString)>,
+    pub env: Vec<(OsString, OsString)>,
 }
 
 impl Program {

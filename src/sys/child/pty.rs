@@ -26,7 +26,7 @@ use super::program::Program;
 
 /// Master side of a pseudo-terminal. Closing it hangs up on the child, so it must be kept while the
 /// child runs. A reading, a writing and a resizing thread may share it.
-pub(crate) struct PtyMaster {
+pub struct PtyMaster {
     master: Mutex<Box<dyn MasterPty + Send>>,
     // A duplicate descriptor, because portable-pty's writer types a newline and Ctrl-D into the
     // program when dropped.
@@ -43,23 +43,23 @@ impl PtyMaster {
     /// Returns a blocking reader of the program's output. It reaches end of file once no process
     /// has the terminal open any longer. The reader keeps the master side open: drop it as well to
     /// hang up.
-    pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
+    pub fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
         self.master().try_clone_reader().map_err(io::Error::other)
     }
 
     /// Writes these bytes as keyboard input. Blocks while the terminal's input queue (4 KiB) is
     /// full because the program does not read.
-    pub(crate) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
+    pub fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         (&self.writer).write_all(bytes)
     }
 
     /// Resizes the terminal; the program's foreground group receives SIGWINCH.
-    pub(crate) fn resize(&self, rows: u16, cols: u16) -> io::Result<()> {
+    pub fn resize(&self, rows: u16, cols: u16) -> io::Result<()> {
         self.master().resize(size(rows, cols)).map_err(io::Error::other)
     }
 
     /// Returns the terminal's name, as `/dev/pts/7`.
-    pub(crate) fn tty_name(&self) -> Option<String> {
+    pub fn tty_name(&self) -> Option<String> {
         self.master().tty_name().and_then(|name| name.into_os_string().into_string().ok())
     }
 
@@ -81,7 +81,7 @@ impl AsFd for PtyMaster {
 ///
 /// # Errors
 /// As [`super::spawn_foreground`]; [`ExecError::Io`] also if no terminal can be opened.
-pub(crate) fn spawn_on_pty(
+pub fn spawn_on_pty(
     program: &Program,
     rows: u16,
     cols: u16,
@@ -92,7 +92,7 @@ pub(crate) fn spawn_on_pty(
 
 /// Second half of [`spawn_on_pty`], on a terminal that [`open_pty`] has opened: an error here is
 /// caused by the program.
-pub(crate) fn spawn_on(
+pub fn spawn_on(
     program: &Program,
     (master, slave): (PtyMaster, File),
 ) -> Result<(Process, PtyMaster), ExecError> {
@@ -109,7 +109,7 @@ pub(crate) fn spawn_on(
 
 /// Returns rows and columns of the terminal at standard output; `None` if it is not a terminal or
 /// reports no size.
-pub(crate) fn own_size() -> Option<(u16, u16)> {
+pub fn own_size() -> Option<(u16, u16)> {
     // SAFETY: all-zero is a valid winsize, and the call only writes into it.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: `size` outlives the call.
@@ -121,7 +121,7 @@ pub(crate) fn own_size() -> Option<(u16, u16)> {
 ///
 /// # Errors
 /// The error of the failed call, replaced by advice if all terminals are in use.
-pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
+pub fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
     failpoint::hit("child.open_pty");
     let opened = native_pty_system().openpty(size(rows, cols));
     let PtyPair { master, slave: keeper } = opened.map_err(|e| no_terminal(io::Error::other(e)))?;

@@ -40,7 +40,7 @@ const WAITED_FOR: [Signal; 12] = [
 
 /// Response to a signal that the launcher received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Forward {
+pub enum Forward {
     /// Send it to the child's process group. HUP and TERM also start the timeout `kill_after`.
     Pass,
     /// Ignore it.
@@ -50,9 +50,9 @@ pub(crate) enum Forward {
 /// Exit status or terminating signal of a child. Both are `None` if it is unknown, because another
 /// thread has reaped the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ChildExit {
-    pub(crate) code: Option<i32>,
-    pub(crate) signal: Option<i32>,
+pub struct ChildExit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
 }
 
 /// Work for the thread of [`Supervisor::supervise`].
@@ -61,22 +61,19 @@ pub(crate) type LoopJob = Box<dyn FnOnce() + Send>;
 /// Passes work of another thread to the thread of [`Supervisor::supervise`], which reaps every
 /// child and is therefore the only one that may start some.
 #[derive(Debug)]
-pub(crate) struct LoopHandle {
+pub struct LoopHandle {
     jobs: Sender<LoopJob>,
 }
 
 impl LoopHandle {
     /// Creates a handle and the queue for [`Supervisor::supervise`].
-    pub(crate) fn new() -> (LoopHandle, Receiver<LoopJob>) {
+    pub fn new() -> (LoopHandle, Receiver<LoopJob>) {
         let (jobs, queue) = channel();
         (LoopHandle { jobs }, queue)
     }
 
     /// Runs `work` in the loop and returns its result; `None` if the queue was dropped.
-    pub(crate) fn run<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
+    pub fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (sender, result) = channel();
         // Fails only if the receiver below was dropped by a panic.
         let job = move || drop(sender.send(work()));
@@ -89,7 +86,7 @@ impl LoopHandle {
 
 /// Receives the signals of a launcher, and supervises its child.
 #[derive(Debug)]
-pub(crate) struct Supervisor {
+pub struct Supervisor {
     signals: SignalQueue,
 }
 
@@ -100,12 +97,12 @@ impl Supervisor {
     ///
     /// # Errors
     /// The error of the system, if it has no more threads or descriptors.
-    pub(crate) fn new() -> io::Result<Supervisor> {
+    pub fn new() -> io::Result<Supervisor> {
         Ok(Supervisor { signals: SignalQueue::new(&WAITED_FOR.into_iter().collect())? })
     }
 
     /// Returns the next signal sent to this process; `None` if none arrives within `limit`.
-    pub(crate) fn next_signal(&self, limit: Duration) -> Option<i32> {
+    pub fn next_signal(&self, limit: Duration) -> Option<i32> {
         self.signals.next(limit).ok().flatten()
     }
 
@@ -114,7 +111,7 @@ impl Supervisor {
     /// Calls `on_signal` for every signal except SIGCHLD and the signals that stop a job, and runs
     /// `jobs`. If the child is still running `kill_after` after a forwarded HUP or TERM, its tree
     /// is killed.
-    pub(crate) fn supervise(
+    pub fn supervise(
         &self,
         child: Process,
         on_signal: &mut dyn FnMut(i32) -> Forward,

@@ -2,9 +2,9 @@
 //! signals, children and terminal of its process.
 
 use super::*;
-use crate::sys::exec::{self, ExecCommand};
-use crate::sys::proc::{self, end_tree, signal};
-use crate::sys::testing::{Guarded, PATIENCE, helper, is_dead, number_in, until};
+use crate::exec::{self, ExecCommand};
+use crate::proc::{self, end_tree, signal};
+use crate::testing::{Guarded, PATIENCE, helper, is_dead, number_in, until};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ struct Launcher {
 impl Launcher {
     fn start(script: &str, forward: &str) -> Launcher {
         let dir = dir();
-        let test = helper("sys::child::tests::helper_launches");
+        let test = helper("child::tests::helper_launches");
         let mut command = Command::new("setsid");
         command.arg("--wait").arg(test.get_program()).args(test.get_args());
         command
@@ -321,7 +321,7 @@ fn a_failed_start_is_an_error_and_not_a_dead_child() {
 
 /// Starts a launcher as the child of a session leader on a terminal of its own, as in a pane.
 fn launcher_on_pty(script: &str, dir: &Path) -> (Process, PtyMaster, Screen) {
-    let test = helper("sys::child::tests::helper_launches");
+    let test = helper("child::tests::helper_launches");
     let mut program = sh("", dir);
     program.path = test.get_program().into();
     program.argv =
@@ -362,7 +362,7 @@ fn a_terminal_left_behind_comes_back_to_the_child() {
     let dir = dir();
     // An inner job takes the foreground and exits with it. The child then reads and is stopped by
     // SIGTTIN.
-    let grabs = helper("sys::child::tests::helper_grabs_the_terminal");
+    let grabs = helper("child::tests::helper_grabs_the_terminal");
     let words = std::iter::once(grabs.get_program()).chain(grabs.get_args());
     let words: Vec<_> = words.map(|word| format!("'{}'", word.display())).collect();
     let script = &format!("{}; echo ready; read line; echo \"line:$line\"", words.join(" "));

@@ -13,7 +13,7 @@ use super::supervise::ChildExit;
 
 /// Waits until `child`, an unreaped child of this process, has ended, and reaps it. Its pid may be
 /// reused from then on.
-pub(crate) fn wait(child: Process) -> ChildExit {
+pub fn wait(child: Process) -> ChildExit {
     let mut status = 0;
     loop {
         // SAFETY: status is a valid place for the result.

@@ -13,28 +13,28 @@ use thiserror::Error;
 /// A program to run. A name without a slash is looked up in the PATH of `env`, or in this process's
 /// PATH if `env` is `None`.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ExecCommand {
-    pub(crate) program: OsString,
+pub struct ExecCommand {
+    pub program: OsString,
     /// Arguments, without the program itself.
-    pub(crate) args: Vec<OsString>,
+    pub args: Vec<OsString>,
     /// The complete environment; `None` inherits this process's.
-    pub(crate) env: Option<Vec<(OsString, OsString)>>,
+    pub env: Option<Vec<(OsString, OsString)>>,
     /// Working directory; `None` inherits this process's.
-    pub(crate) cwd: Option<PathBuf>,
+    pub cwd: Option<PathBuf>,
     /// Written to the program while its output is read; empty means /dev/null.
-    pub(crate) stdin: Vec<u8>,
+    pub stdin: Vec<u8>,
 }
 
 /// Result of a program that has ended: exactly one of `code` and `signal` is set. Each stream holds
 /// at most its first 16 MiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ExecOutput {
+pub struct ExecOutput {
     /// Exit status.
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     /// Number of the signal that ended the program.
-    pub(crate) signal: Option<i32>,
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
+    pub signal: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
 }
 
 impl ExecOutput {
@@ -45,7 +45,7 @@ impl ExecOutput {
 
 /// Failure to start a program or to run it to its end.
 #[derive(Debug, Error)]
-pub(crate) enum ExecError {
+pub enum ExecError {
     /// No executable has this name.
     #[error("cannot find the program {}", program.display())]
     NotFound { program: OsString },
@@ -76,11 +76,7 @@ pub(crate) enum ExecError {
 impl ExecError {
     /// Classifies a failed start. The system reports ENOENT for a missing directory, a missing
     /// program and a missing interpreter alike.
-    pub(in crate::sys) fn start(
-        argv: Vec<OsString>,
-        cwd: Option<&Path>,
-        source: io::Error,
-    ) -> ExecError {
+    pub fn start(argv: Vec<OsString>, cwd: Option<&Path>, source: io::Error) -> ExecError {
         // Resolving `.` needs the same permissions as entering the directory.
         let cannot_enter =
             |cwd: &&Path| fs::metadata(cwd.join(".")).is_err_and(|e| e.kind() == source.kind());

@@ -19,7 +19,7 @@ use super::fresh::start_fresh;
 ///
 /// The caller need not reap the process: its parent is init or the nearest subreaper among its
 /// ancestors.
-pub(crate) fn spawn_detached(
+pub fn spawn_detached(
     program: &OsStr,
     args: &[OsString],
     env: Option<&[(OsString, OsString)]>,

@@ -17,7 +17,7 @@ use super::{argv, start_fresh};
 /// # Errors
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
 /// program, its interpreter or its directory is missing; [`ExecError::Io`] if a system call fails.
-pub(crate) fn run_in_foreground(cmd: &ExecCommand) -> Result<ExitStatus, ExecError> {
+pub fn run_in_foreground(cmd: &ExecCommand) -> Result<ExitStatus, ExecError> {
     let mut command = Command::new(&cmd.program);
     command.args(&cmd.args);
     if let Some(env) = &cmd.env {

@@ -14,7 +14,7 @@ use super::super::{native, portable};
 /// mask and no descriptors beyond 0 to 2. `also` runs first, in the new process. It must be
 /// async-signal-safe (system calls only, no allocation), because another thread may have held any
 /// lock at the time of the fork.
-pub(in crate::sys) fn start_fresh(
+pub(crate) fn start_fresh(
     command: &mut Command,
     mut also: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
 ) {

@@ -20,11 +20,11 @@ use super::clock::Deadline;
 use super::proc;
 use pump::{Pump, PumpResult};
 
-pub(crate) use command::{ExecCommand, ExecError, ExecOutput};
-pub(crate) use detached::spawn_detached;
-pub(crate) use foreground::run_in_foreground;
+pub use command::{ExecCommand, ExecError, ExecOutput};
+pub use detached::spawn_detached;
+pub use foreground::run_in_foreground;
 pub(super) use fresh::start_fresh;
-pub(crate) use piped::{PipedChild, start_piped};
+pub use piped::{PipedChild, start_piped};
 
 /// Time limit for reaping a killed child. A child that exceeds it is left to init, which reaps it
 /// after this process has exited.
@@ -38,7 +38,7 @@ const REAPED_WITHIN: Duration = Duration::from_secs(2);
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
 /// program, its interpreter or its directory is missing; [`ExecError::Deadline`] if it does not end
 /// in time, [`ExecError::Io`] if a system call fails.
-pub(crate) fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, ExecError> {
+pub fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, ExecError> {
     let limit = Deadline::after(deadline);
     let mut child = start(cmd)?;
     let mut pump = Pump::new(&mut child, &cmd.stdin);
@@ -58,7 +58,7 @@ pub(crate) fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, E
 
 /// Replaces this process with another program, which keeps its terminal, directory and environment.
 /// Returns only if that fails.
-pub(crate) fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
+pub fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
     let argv: Vec<OsString> =
         std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
     let source = process::Command::new(program).args(args).exec();

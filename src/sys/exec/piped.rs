@@ -9,7 +9,7 @@ use super::{argv, fresh, kill_group};
 
 /// A child in a process group of its own, which is killed on drop.
 #[derive(Debug)]
-pub(crate) struct PipedChild {
+pub struct PipedChild {
     child: Child,
 }
 
@@ -21,7 +21,7 @@ pub(crate) type ChildPipes = (ChildStdin, ChildStdout, ChildStderr);
 /// # Errors
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
 /// program, its interpreter or its directory is missing; [`ExecError::Io`] if a system call fails.
-pub(crate) fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecError> {
+pub fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecError> {
     let mut command = Command::new(&cmd.program);
     command.args(&cmd.args).process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -48,7 +48,7 @@ impl PipedChild {
     ///
     /// # Errors
     /// The system call failed.
-    pub(crate) fn wait(&mut self) -> io::Result<Option<i32>> {
+    pub fn wait(&mut self) -> io::Result<Option<i32>> {
         Ok(self.child.wait()?.code())
     }
 }

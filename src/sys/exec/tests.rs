@@ -2,8 +2,8 @@
 
 use super::command::shown;
 use super::*;
-use crate::sys::proc::Process;
-use crate::sys::testing::{Guarded, helper, is_dead, number_in, run_helper, state, until};
+use crate::proc::Process;
+use crate::testing::{Guarded, helper, is_dead, number_in, run_helper, state, until};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -140,7 +140,7 @@ fn daemon_that_holds_the_pipes_does_not_delay_the_result() {
 #[test]
 fn no_threads_and_no_descriptors_are_left() {
     // Runs in a process of its own, because other tests open and close descriptors in this one.
-    run_helper(helper("sys::exec::tests::helper_counts_what_is_left"));
+    run_helper(helper("exec::tests::helper_counts_what_is_left"));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn detached_process_leads_a_session_and_writes_its_log() {
         "it is not ours to reap: {}",
         said()
     );
-    let open = || crate::sys::fs::list(Path::new(&format!("/proc/{pid}/fd"))).expect("it sleeps");
+    let open = || crate::fs::list(Path::new(&format!("/proc/{pid}/fd"))).expect("it sleeps");
     until("it has only the standard descriptors", || open() == ["0", "1", "2"]);
     let stdin = fs::read_link(format!("/proc/{pid}/fd/0")).expect("it sleeps");
     assert_eq!(stdin, Path::new("/dev/null"));
@@ -224,7 +224,7 @@ fn detached_start_failure_reports_its_cause() {
 #[test]
 fn a_detached_process_survives_its_parent() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let mut command = helper("sys::exec::tests::helper_detaches");
+    let mut command = helper("exec::tests::helper_detaches");
     let mut parent = Guarded::spawn(command.env("SYS_TEST_DIR", dir.path()));
     let pid = number_in(&dir.path().join("pid"));
     parent.0.kill().expect("ours");

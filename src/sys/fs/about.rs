@@ -10,7 +10,7 @@ use super::error::{FsError, Result};
 
 /// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileKind {
+pub enum FileKind {
     File,
     Directory,
     /// A symbolic link.
@@ -22,28 +22,28 @@ pub(crate) enum FileKind {
 
 /// Metadata that can be read without opening the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct About {
-    pub(crate) kind: FileKind,
+pub struct About {
+    pub kind: FileKind,
     /// Permission bits, including setuid, setgid and sticky.
-    pub(crate) mode: u32,
+    pub mode: u32,
     /// User id of the owner.
-    pub(crate) uid: u32,
+    pub uid: u32,
     /// Id of the group.
-    pub(crate) gid: u32,
+    pub gid: u32,
     /// Time since the last modification; zero if that lies in the future.
-    pub(crate) age: Duration,
+    pub age: Duration,
 }
 
 /// The free space of a file system for processes without privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FreeSpace {
-    pub(crate) bytes: u64,
+pub struct FreeSpace {
+    pub bytes: u64,
     /// `None` if the file system has no fixed number of inodes.
-    pub(crate) inodes: Option<u64>,
+    pub inodes: Option<u64>,
 }
 
 /// Returns the free space of the file system that `path` is on; `None` if that is not known.
-pub(crate) fn free_space(path: &Path) -> Option<FreeSpace> {
+pub fn free_space(path: &Path) -> Option<FreeSpace> {
     let found = rustix::fs::statvfs(path).ok()?;
     Some(FreeSpace {
         bytes: found.f_bavail.saturating_mul(found.f_frsize),
@@ -53,7 +53,7 @@ pub(crate) fn free_space(path: &Path) -> Option<FreeSpace> {
 
 /// Returns the metadata of `path` itself, not of a symbolic link's target; `None` if nothing exists
 /// there.
-pub(crate) fn about(path: &Path) -> Result<Option<About>> {
+pub fn about(path: &Path) -> Result<Option<About>> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -76,7 +76,7 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
 ///
 /// # Errors
 /// [`FsError::Refused`] if `path` is a symbolic link.
-pub(crate) fn refuse_link(path: &Path) -> Result<()> {
+pub fn refuse_link(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => {
             Err(FsError::refused("use", path, "it is a symbolic link"))

@@ -24,22 +24,22 @@ const FILE: OFlags =
 /// A directory that is held open. Its own path may lead through symbolic links, but its last
 /// component is a directory.
 #[derive(Debug)]
-pub(crate) struct Beneath {
+pub struct Beneath {
     path: PathBuf,
     dir: OwnedFd,
 }
 
 /// An entry below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EntryBeneath {
+pub struct EntryBeneath {
     /// Relative to the directory that was listed.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
     /// False for links, sockets, devices and FIFOs, and for directories that cannot be read.
-    pub(crate) is_file: bool,
+    pub is_file: bool,
     /// Length in bytes.
-    pub(crate) len: u64,
+    pub len: u64,
     /// Time of the last modification, in milliseconds since the Unix epoch.
-    pub(crate) modified_ms: u64,
+    pub modified_ms: u64,
 }
 
 impl Beneath {
@@ -47,7 +47,7 @@ impl Beneath {
     ///
     /// # Errors
     /// [`FsError::Refused`] if it is a symbolic link or not a directory.
-    pub(crate) fn open(path: &Path) -> Result<Option<Beneath>> {
+    pub fn open(path: &Path) -> Result<Option<Beneath>> {
         let dir = open_dir(CWD, path, path)?;
         Ok(dir.map(|dir| Beneath { path: path.to_owned(), dir }))
     }
@@ -57,7 +57,7 @@ impl Beneath {
     /// # Errors
     /// [`FsError::Refused`] if a component is a symbolic link or not a directory, or if the path
     /// is not plain names.
-    pub(crate) fn make_dirs(&self, inside: &Path) -> Result<()> {
+    pub fn make_dirs(&self, inside: &Path) -> Result<()> {
         self.walk(inside, true).map(drop)
     }
 
@@ -67,7 +67,7 @@ impl Beneath {
     /// # Errors
     /// [`FsError::Refused`] if a component is a symbolic link, or the file is not a regular one;
     /// [`FsError::TooLarge`] if it is larger.
-    pub(crate) fn read(&self, inside: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
+    pub fn read(&self, inside: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
         let full = self.path.join(inside);
         let (parent, name) = split(inside, &full)?;
         let Some(dir) = self.walk(parent, false)? else { return Ok(None) };
@@ -96,7 +96,7 @@ impl Beneath {
     ///
     /// # Errors
     /// As [`Beneath::read`].
-    pub(crate) fn len(&self, inside: &Path) -> Result<Option<u64>> {
+    pub fn len(&self, inside: &Path) -> Result<Option<u64>> {
         let full = self.path.join(inside);
         let (parent, name) = split(inside, &full)?;
         let Some(dir) = self.walk(parent, false)? else { return Ok(None) };
@@ -119,7 +119,7 @@ impl Beneath {
     /// # Errors
     /// [`FsError::Refused`] if a component is a symbolic link, or what exists there is not a
     /// regular file. Nothing is changed then.
-    pub(crate) fn replace(&self, inside: &Path, bytes: &[u8], scratch: &Path) -> Result<()> {
+    pub fn replace(&self, inside: &Path, bytes: &[u8], scratch: &Path) -> Result<()> {
         self.len(inside)?;
         let full = self.path.join(inside);
         let (parent, name) = split(inside, &full)?;
@@ -138,7 +138,7 @@ impl Beneath {
     ///
     /// # Errors
     /// [`FsError::Refused`] if a component above it is a symbolic link.
-    pub(crate) fn remove(&self, inside: &Path) -> Result<bool> {
+    pub fn remove(&self, inside: &Path) -> Result<bool> {
         let full = self.path.join(inside);
         let (parent, name) = split(inside, &full)?;
         let Some(dir) = self.walk(parent, false)? else { return Ok(false) };
@@ -151,7 +151,7 @@ impl Beneath {
 
     /// Returns the entries below the directory, sorted by path, without the directories
     /// themselves, and whether these are all: it stops after `most` entries.
-    pub(crate) fn list(&self, most: usize) -> Result<(Vec<EntryBeneath>, bool)> {
+    pub fn list(&self, most: usize) -> Result<(Vec<EntryBeneath>, bool)> {
         let (mut found, mut open, mut seen) = (Vec::new(), vec![PathBuf::new()], 0);
         while let Some(inside) = open.pop() {
             let full = self.path.join(&inside);

@@ -20,7 +20,7 @@ const OP: &str = "use directory";
 /// # Errors
 /// [`FsError::Refused`] if `path` is a symbolic link, not a directory, or owned by another user;
 /// [`FsError::Io`] if a system call fails.
-pub(crate) fn private_dir(path: &Path) -> Result<()> {
+pub fn private_dir(path: &Path) -> Result<()> {
     // Rebuilt from its components: with a trailing slash, the kernel follows a symbolic link
     // despite O_NOFOLLOW.
     let path: PathBuf = path.components().collect();
@@ -30,7 +30,7 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
 
 /// As [`private_dir`], in a directory that exists: a team that was deleted meanwhile is not brought
 /// back by a late process.
-pub(crate) fn private_dir_in_existing(path: &Path) -> Result<()> {
+pub fn private_dir_in_existing(path: &Path) -> Result<()> {
     let path: PathBuf = path.components().collect();
     make_one(&path).map_err(|source| FsError::io("create directory", &path, source))?;
     restrict(&path)
@@ -55,7 +55,7 @@ fn restrict(path: &Path) -> Result<()> {
 /// Sets the mode of a file to 0600 or of a directory to 0700, which gives its owner access and
 /// denies it to other users. Returns false, and changes nothing, for any other kind of entry and
 /// for an entry of another user.
-pub(crate) fn make_private(path: &Path) -> Result<bool> {
+pub fn make_private(path: &Path) -> Result<bool> {
     let meta = fs::symlink_metadata(path).map_err(|source| FsError::io("look at", path, source))?;
     let mode = match meta.file_type() {
         kind if kind.is_dir() => PRIVATE,
@@ -71,7 +71,7 @@ pub(crate) fn make_private(path: &Path) -> Result<bool> {
 }
 
 /// Creates one directory with mode 0700; returns false if the path exists. The parent must exist.
-pub(crate) fn create_dir_exclusive(path: &Path) -> Result<bool> {
+pub fn create_dir_exclusive(path: &Path) -> Result<bool> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -81,14 +81,14 @@ pub(crate) fn create_dir_exclusive(path: &Path) -> Result<bool> {
 
 /// Returns the UTF-8 names in a directory, sorted; empty if the directory is missing. Skips other
 /// names, because phalanx creates none.
-pub(crate) fn list(dir: &Path) -> Result<Vec<String>> {
+pub fn list(dir: &Path) -> Result<Vec<String>> {
     let mut names = names(dir)?;
     names.sort_unstable();
     Ok(names)
 }
 
 /// Like [`list`], in no order.
-pub(crate) fn names(dir: &Path) -> Result<Vec<String>> {
+pub fn names(dir: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -104,7 +104,7 @@ pub(crate) fn names(dir: &Path) -> Result<Vec<String>> {
 
 /// Removes a directory with its contents; returns false if it did not exist. Symbolic links,
 /// including `path` itself, are removed but never followed.
-pub(crate) fn remove_dir_all(path: &Path) -> Result<bool> {
+pub fn remove_dir_all(path: &Path) -> Result<bool> {
     match fs::remove_dir_all(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// A failed file operation. `op` is a verb phrase that precedes the path in the message, such as
 /// "read" or "list".
 #[derive(Debug, Error)]
-pub(crate) enum FsError {
+pub enum FsError {
     /// A system call failed.
     #[error("cannot {op} {}", path.display())]
     Io {
@@ -26,12 +26,12 @@ pub(crate) enum FsError {
 }
 
 impl FsError {
-    pub(in crate::sys) fn io(op: &'static str, path: &Path, source: io::Error) -> FsError {
+    pub fn io(op: &'static str, path: &Path, source: io::Error) -> FsError {
         FsError::Io { op, path: path.to_owned(), source }
     }
 
     /// Returns the reason without the path, for messages that name the path themselves.
-    pub(crate) fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         match self {
             FsError::Io { source, .. } => source.to_string(),
             FsError::Refused { reason, .. } => reason.clone(),
@@ -40,7 +40,7 @@ impl FsError {
     }
 
     /// Returns true if this process lacks the permission.
-    pub(crate) fn is_denied(&self) -> bool {
+    pub fn is_denied(&self) -> bool {
         matches!(self, FsError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 

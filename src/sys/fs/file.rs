@@ -11,15 +11,15 @@ use super::error::{FsError, Result};
 /// the inode, a write in place changes the time or the length. Two writes in place of the same
 /// length within one tick of the clock are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileVersion {
+pub struct FileVersion {
     /// Number of the device that holds the file.
-    pub(crate) dev: u64,
+    pub dev: u64,
     /// Inode number.
-    pub(crate) ino: u64,
+    pub ino: u64,
     /// Length in bytes.
-    pub(crate) len: u64,
+    pub len: u64,
     /// Modification time in nanoseconds since the Unix epoch.
-    pub(crate) mtime: i128,
+    pub mtime: i128,
 }
 
 impl FileVersion {
@@ -31,7 +31,7 @@ impl FileVersion {
 
 /// Returns the version of the file itself, not of a symbolic link's target; `None` if there is no
 /// file.
-pub(crate) fn version(path: &Path) -> Result<Option<FileVersion>> {
+pub fn version(path: &Path) -> Result<Option<FileVersion>> {
     match fs::symlink_metadata(path) {
         Ok(meta) => Ok(Some(FileVersion::of(&meta))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -44,20 +44,20 @@ pub(crate) fn version(path: &Path) -> Result<Option<FileVersion>> {
 /// # Errors
 /// [`FsError::Refused`] if it is a symbolic link or not a regular file, [`FsError::TooLarge`] if it
 /// exceeds `limit` bytes, [`FsError::Io`] if a system call fails.
-pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
+pub fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     Ok(read_versioned(path, limit)?.map(|read| read.bytes))
 }
 
 /// The contents of a file and the version of the file they were read from.
 #[derive(Debug)]
-pub(crate) struct Contents {
-    pub(crate) bytes: Vec<u8>,
+pub struct Contents {
+    pub bytes: Vec<u8>,
     /// Taken before the first byte was read.
-    pub(crate) version: FileVersion,
+    pub version: FileVersion,
 }
 
 /// Like [`read`], but returns the file's version as well.
-pub(crate) fn read_versioned(path: &Path, limit: u64) -> Result<Option<Contents>> {
+pub fn read_versioned(path: &Path, limit: u64) -> Result<Option<Contents>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let version =
         FileVersion::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
@@ -78,7 +78,7 @@ pub(crate) fn read_versioned(path: &Path, limit: u64) -> Result<Option<Contents>
 
 /// Returns up to `max` bytes from `offset` on; empty at or beyond the end, or if the file is
 /// missing (a log that has not been started).
-pub(crate) fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> {
+pub fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
     let read =
@@ -88,13 +88,13 @@ pub(crate) fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> 
 }
 
 /// Returns the last `max_bytes` bytes: the whole file if it is shorter, nothing if it is missing.
-pub(crate) fn read_tail(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
+pub fn read_tail(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     let length = len(path)?.unwrap_or(0);
     read_range(path, length.saturating_sub(max_bytes), max_bytes)
 }
 
 /// Returns the file's length in bytes; `None` if there is no file. A symbolic link is not followed.
-pub(crate) fn len(path: &Path) -> Result<Option<u64>> {
+pub fn len(path: &Path) -> Result<Option<u64>> {
     match fs::symlink_metadata(path) {
         Ok(meta) => Ok(Some(meta.len())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -103,27 +103,27 @@ pub(crate) fn len(path: &Path) -> Result<Option<u64>> {
 }
 
 /// Returns true if anything exists at `path`, even a dangling symbolic link.
-pub(crate) fn exists(path: &Path) -> bool {
+pub fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
 /// Returns true if `path` leads to a directory, following symbolic links.
-pub(crate) fn is_dir(path: &Path) -> bool {
+pub fn is_dir(path: &Path) -> bool {
     path.is_dir()
 }
 
 /// Returns the absolute path without symbolic links. The path must exist.
-pub(crate) fn canonical(path: &Path) -> Result<PathBuf> {
+pub fn canonical(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|source| FsError::io("resolve", path, source))
 }
 
 /// Moves a file or directory within one file system, replacing a file at `to`.
-pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(|source| FsError::io("rename", from, source))
 }
 
 /// Removes a file or a symbolic link; returns false if it did not exist.
-pub(crate) fn remove_file(path: &Path) -> Result<bool> {
+pub fn remove_file(path: &Path) -> Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -140,7 +140,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<File>> {
 }
 
 /// Opens `path` with `options` and verifies that it is a regular file and not a symbolic link.
-pub(in crate::sys) fn open_regular(
+pub(crate) fn open_regular(
     op: &'static str,
     path: &Path,
     options: &mut OpenOptions,

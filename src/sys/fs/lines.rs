@@ -16,7 +16,7 @@ const CHUNK: usize = 256 * 1024;
 /// Identifies a file under whatever path. The time of creation, if the file system records it,
 /// distinguishes a new file that got the inode of a removed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileId {
+pub struct FileId {
     dev: u64,
     ino: u64,
     created: Option<SystemTime>,
@@ -25,7 +25,7 @@ pub(crate) struct FileId {
 /// A file of lines, opened for reading. It stays the same file if its path is renamed, replaced or
 /// removed meanwhile.
 #[derive(Debug)]
-pub(crate) struct LineFile {
+pub struct LineFile {
     path: PathBuf,
     file: File,
     id: FileId,
@@ -34,26 +34,26 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     /// Opens the file; `None` if it does not exist.
-    pub(crate) fn open(path: &Path) -> Result<Option<LineFile>> {
+    pub fn open(path: &Path) -> Result<Option<LineFile>> {
         let Some(file) = open_to_read(path)? else { return Ok(None) };
         let meta = file.metadata().map_err(|source| FsError::io("read", path, source))?;
         let id = FileId { dev: meta.dev(), ino: meta.ino(), created: meta.created().ok() };
         Ok(Some(LineFile { path: path.to_owned(), file, id, len: meta.len() }))
     }
 
-    pub(crate) fn id(&self) -> FileId {
+    pub fn id(&self) -> FileId {
         self.id
     }
 
     /// Returns the length in bytes at the time of opening.
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.len
     }
 
     /// Calls `each` with every line from byte `offset` on, without its newline, until it returns
     /// `Break`. Returns the offset after the last line that was passed on. A last line without a
     /// newline may still be written and is left for the next call.
-    pub(crate) fn read_lines(
+    pub fn read_lines(
         &self,
         offset: u64,
         mut each: impl FnMut(&[u8]) -> ControlFlow<()>,

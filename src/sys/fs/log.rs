@@ -15,7 +15,7 @@ const TIMES_EVERY_MS: u64 = 1000;
 
 /// The writing end of a log. Supports one writer per file, because the size is tracked by counting.
 #[derive(Debug)]
-pub(crate) struct LogFile {
+pub struct LogFile {
     path: PathBuf,
     file: File,
     len: u64,
@@ -30,7 +30,7 @@ impl LogFile {
     /// Empties the log at `path` and removes its predecessor. `most` bounds its size in bytes. The
     /// file keeps its inode, so that a process that has it open for appending continues to write to
     /// it.
-    pub(crate) fn fresh(path: &Path, most: u64) -> Result<LogFile> {
+    pub fn fresh(path: &Path, most: u64) -> Result<LogFile> {
         let file = emptied(path)?;
         let times = emptied(&times_of(path))?;
         remove_log(&older(path))?;
@@ -38,7 +38,7 @@ impl LogFile {
     }
 
     /// Writes all of `bytes`. If they do not fit into the bound, the file is rotated first.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.len > 0 && self.len.saturating_add(bytes.len() as u64) > self.most {
             let full = older(&self.path);
             rename(&times_of(&self.path), &times_of(&full))?;
@@ -70,7 +70,7 @@ impl LogFile {
 }
 
 /// Removes a log and its record of times, but not its predecessor.
-pub(crate) fn remove_log(path: &Path) -> Result<()> {
+pub fn remove_log(path: &Path) -> Result<()> {
     remove_file(path)?;
     remove_file(&times_of(path))?;
     Ok(())
@@ -84,14 +84,14 @@ fn emptied(path: &Path) -> Result<File> {
 
 /// Returns the path of a log's record of times. Each line is `MILLISECONDS OFFSET`: a time since
 /// the Unix epoch, and the log's length in bytes at that time.
-pub(crate) fn times_of(log: &Path) -> PathBuf {
+pub fn times_of(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".times");
     PathBuf::from(name)
 }
 
 /// Returns the path of a log's predecessor: `<path>.1`.
-pub(crate) fn older(path: &Path) -> PathBuf {
+pub fn older(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     PathBuf::from(name)

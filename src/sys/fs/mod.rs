@@ -11,23 +11,23 @@ mod log;
 mod stamp;
 mod write;
 
-pub(crate) use about::{About, FileKind, about, free_space, refuse_link};
-pub(crate) use beneath::{Beneath, EntryBeneath};
-pub(crate) use dir::{
+pub use about::{About, FileKind, about, free_space, refuse_link};
+pub use beneath::{Beneath, EntryBeneath};
+pub use dir::{
     create_dir_exclusive, list, make_private, names, private_dir, private_dir_in_existing,
     remove_dir_all,
 };
-pub(crate) use error::FsError;
+pub use error::FsError;
 pub(super) use file::open_regular;
-pub(crate) use file::{
+pub use file::{
     Contents, FileVersion, canonical, exists, is_dir, len, read, read_range, read_tail,
     read_versioned, remove_file, rename, version,
 };
-pub(crate) use lines::{FileId, LineFile};
-pub(crate) use log::{LogFile, older, remove_log, times_of};
-pub(crate) use stamp::{FileStamp, StampDir};
+pub use lines::{FileId, LineFile};
+pub use log::{LogFile, older, remove_log, times_of};
+pub use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
-pub(crate) use write::{
+pub use write::{
     Sync, append_durable, append_line, append_lines, create_all, create_new, create_with, exchange,
     move_new, persist, replace_if, sweep_abandoned, sweep_temporary, sync_dir_of, write_atomic,
     write_foreign,

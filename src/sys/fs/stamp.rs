@@ -11,24 +11,24 @@ use nix::sys::stat::fstatat;
 /// change itself, so a program that restores the modification time still leaves another stamp. Two
 /// changes within the resolution of the clock may leave the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub struct FileStamp {
     /// Inode number.
-    pub(crate) ino: u64,
+    pub ino: u64,
     /// Length in bytes.
-    pub(crate) len: u64,
+    pub len: u64,
     /// Modification time in nanoseconds since the Unix epoch, at most that of the year 2554.
-    pub(crate) mtime: u64,
+    pub mtime: u64,
     /// Time of the last status change, likewise.
-    pub(crate) ctime: u64,
+    pub ctime: u64,
 }
 
 /// An open directory. Files are found by name alone, which is faster than by path.
 #[derive(Debug)]
-pub(crate) struct StampDir(File);
+pub struct StampDir(File);
 
 impl StampDir {
     /// Returns `None` if `path` is not a readable directory or is a symbolic link.
-    pub(crate) fn open(path: &Path) -> Option<StampDir> {
+    pub fn open(path: &Path) -> Option<StampDir> {
         let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let dir = OpenOptions::new().read(true).custom_flags(flags).open(path);
         Some(StampDir(dir.ok()?))
@@ -36,7 +36,7 @@ impl StampDir {
 
     /// Returns the stamp of the entry itself, not of a symbolic link's target; `None` if it cannot
     /// be read.
-    pub(crate) fn stamp(&self, name: &str) -> Option<FileStamp> {
+    pub fn stamp(&self, name: &str) -> Option<FileStamp> {
         let stat = fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
         // A time before the epoch counts as the last one, which is never in the past.
         let nanos = |seconds: i64, nanos: i64| {

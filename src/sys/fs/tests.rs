@@ -2,7 +2,7 @@
 
 use super::write::{Temp, exchange_by_renames};
 use super::*;
-use crate::sys::testing::{helper, run_helper};
+use crate::testing::{helper, run_helper};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, FsError>) -> String {
 
 /// Runs one of the helpers below in a process of its own, under this umask.
 fn under_umask(umask: &str, name: &str, dir: &Path) {
-    let test = helper(&format!("sys::fs::tests::{name}"));
+    let test = helper(&format!("fs::tests::{name}"));
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh"]);
     shell.arg(test.get_program()).args(test.get_args()).env("SYS_TEST_DIR", dir);
@@ -168,7 +168,7 @@ fn lines_of_several_processes_never_mix() {
     let dir = dir();
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| {
-            let mut command = helper("sys::fs::tests::helper_appends");
+            let mut command = helper("fs::tests::helper_appends");
             command.env("SYS_TEST_DIR", dir.path()).env("SYS_TEST_WRITER", writer.to_string());
             thread::spawn(move || run_helper(command))
         })
@@ -240,7 +240,7 @@ fn private_dir_restricts_own_mode_and_refuses_links_and_files() {
 
 #[test]
 fn private_dir_refuses_another_users_directory() {
-    if crate::sys::env::effective_uid() != 0 {
+    if crate::env::effective_uid() != 0 {
         return; // Only root can give a directory away.
     }
     let dir = dir();

@@ -29,7 +29,7 @@ const MIN_BULK: usize = 256;
 
 /// Durability of a written file when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sync {
+pub enum Sync {
     /// The bytes and the directory entry are synced: the file survives a power cut right after the
     /// call.
     Entry,
@@ -45,7 +45,7 @@ pub(crate) enum Sync {
 /// renames it. After an error the old file is unchanged. A symbolic link at `path` is replaced, not
 /// followed. Only one process may write at a time, because temporary files of killed writers are
 /// removed first.
-pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     sweep_temporary(path);
     replace_if(path, bytes, Sync::Entry, || true).map(|_published| ())
 }
@@ -53,7 +53,7 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 /// Like [`write_atomic`], but with the durability `sync` and without the removal of abandoned
 /// files. Calls `check` immediately before the rename; if that returns false, returns false and
 /// leaves the file unchanged.
-pub(crate) fn replace_if(
+pub fn replace_if(
     path: &Path,
     bytes: &[u8],
     sync: Sync,
@@ -74,7 +74,7 @@ pub(crate) fn replace_if(
 
 /// Replaces or creates a file that another program reads, such as its configuration: follows a
 /// symbolic link, keeps the mode, and makes missing directories.
-pub(crate) fn write_foreign(path: &Path, bytes: &[u8]) -> Result<()> {
+pub fn write_foreign(path: &Path, bytes: &[u8]) -> Result<()> {
     let dir = parent_of(path);
     fs::create_dir_all(dir).map_err(|source| FsError::io("create", dir, source))?;
     let path = if exists(path) { super::file::canonical(path)? } else { path.to_owned() };
@@ -88,12 +88,12 @@ pub(crate) fn write_foreign(path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// Creates the file with these bytes, complete as soon as it is visible. Returns false, and changes
 /// nothing, if `path` exists.
-pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
+pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     create_with(path, bytes, Sync::Entry)
 }
 
 /// Like [`create_new`], with the durability `sync`.
-pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool> {
+pub fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool> {
     if exists(path) {
         return Ok(false);
     }
@@ -111,7 +111,7 @@ pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool>
 
 /// Creates files in one directory and syncs them with their entries, all at once. The files are
 /// visible before they are complete, so nothing may read the directory yet.
-pub(crate) fn create_all(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+pub fn create_all(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     for (path, bytes) in files {
         let file = create_private(path).map_err(|source| FsError::io("create", path, source))?;
         fill(file, bytes, Sync::Nothing).map_err(|source| FsError::io("write", path, source))?;
@@ -124,7 +124,7 @@ pub(crate) fn create_all(files: &[(PathBuf, Vec<u8>)]) -> Result<()> {
 
 /// Moves a file to a path of the same file system. Returns false, and changes nothing, if that path
 /// exists.
-pub(crate) fn move_new(from: &Path, to: &Path) -> Result<bool> {
+pub fn move_new(from: &Path, to: &Path) -> Result<bool> {
     match rename_no_replace(from, to) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -137,7 +137,7 @@ pub(crate) fn move_new(from: &Path, to: &Path) -> Result<bool> {
 /// [`sweep_abandoned`] removes the rest. The caller must hold the lock that all writers of the file
 /// acquire, because another writer's temporary file may be in use. Only [`create_new`] and its like
 /// need no lock: a creator whose file is swept finds that the file exists.
-pub(crate) fn sweep_temporary(path: &Path) {
+pub fn sweep_temporary(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let prefix = [b".", name.as_encoded_bytes(), b"."].concat();
     remove_temporary(parent_of(path), MOST_SWEPT, |found| found.starts_with(&prefix));
@@ -145,7 +145,7 @@ pub(crate) fn sweep_temporary(path: &Path) {
 
 /// Removes the temporary files in a directory that are older than a minute. The next writer would
 /// do so, but there may be none.
-pub(crate) fn sweep_abandoned(dir: &Path) {
+pub fn sweep_abandoned(dir: &Path) {
     remove_temporary(dir, usize::MAX, |_| false);
 }
 
@@ -171,7 +171,7 @@ fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
 }
 
 /// Like [`append_lines`], for one line.
-pub(crate) fn append_line(path: &Path, line: &[u8]) -> Result<()> {
+pub fn append_line(path: &Path, line: &[u8]) -> Result<()> {
     append_lines(path, &[line.to_vec()])
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn append_line(path: &Path, line: &[u8]) -> Result<()> {
 /// # Errors
 /// [`FsError::Refused`] if a line contains a newline, or if `path` is a symbolic link or not a
 /// regular file; [`FsError::Io`] if the write fails or is incomplete.
-pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
+pub fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     const OP: &str = "append to";
     if lines.iter().any(|line| line.contains(&b'\n')) {
         return Err(FsError::refused(OP, path, "the line contains a newline"));
@@ -203,7 +203,7 @@ pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
 /// Appends each line and a newline, and syncs the file before it returns. Only one process may
 /// write at a time: a line that a crash cut short is terminated first, so that it does not corrupt
 /// the new one.
-pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
+pub fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     const OP: &str = "append to";
     let fresh = !exists(path);
     let mut record = Vec::new();
@@ -225,7 +225,7 @@ pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
 
 /// Syncs files that were written without a sync, and their directory entries. All must be in the
 /// same directory.
-pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
+pub fn persist(paths: &[PathBuf]) -> Result<()> {
     sync_bytes(paths)?;
     if let Some(first) = paths.first() {
         sync_dir_of(first);
@@ -250,7 +250,7 @@ fn sync_bytes(paths: &[PathBuf]) -> Result<()> {
 }
 
 /// Opens a regular file for appending. Creates it with mode 0600, or restricts a looser mode.
-pub(in crate::sys) fn open_append(path: &Path) -> Result<File> {
+pub(crate) fn open_append(path: &Path) -> Result<File> {
     const OP: &str = "append to";
     let mut options = OpenOptions::new();
     let file = open_regular(OP, path, options.append(true).create(true).mode(PRIVATE))?;
@@ -275,13 +275,13 @@ pub(super) fn make_private(file: &File) -> io::Result<()> {
 
 /// Syncs the directory of `path`, so that a new or renamed entry survives a power cut. Failure is
 /// not reported: the entry is already visible, and an error would make the caller write it again.
-pub(crate) fn sync_dir_of(path: &Path) {
+pub fn sync_dir_of(path: &Path) {
     let _ = File::open(parent_of(path)).and_then(|dir| dir.sync_all());
 }
 
 /// Swaps two paths of any kind in one step. A file system without RENAME_EXCHANGE needs three
 /// renames, during which `path` is missing for a moment.
-pub(crate) fn exchange(path: &Path, other: &Path) -> Result<()> {
+pub fn exchange(path: &Path, other: &Path) -> Result<()> {
     let exchanged = match renameat_with(CWD, path, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => exchange_by_renames(path, other),

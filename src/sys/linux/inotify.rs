@@ -31,7 +31,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Watches directories until dropped.
 #[derive(Debug)]
-pub(in crate::sys) struct Inotify {
+pub(crate) struct Inotify {
     instance: Arc<Instance>,
     dirs: Dirs,
     // Closing it ends the thread.
@@ -43,7 +43,7 @@ type Dirs = Arc<Mutex<Vec<(WatchDescriptor, PathBuf)>>>;
 impl Inotify {
     /// Starts a thread that calls `on_event` with the path of each changed entry, or with `None` if
     /// events were lost and anything may have changed.
-    pub(in crate::sys) fn new(
+    pub(crate) fn new(
         on_event: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Inotify> {
         let instance = Instance::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
@@ -57,7 +57,7 @@ impl Inotify {
         Ok(Inotify { instance, dirs, _alive: alive })
     }
 
-    pub(in crate::sys) fn add(&self, dir: &Path) -> io::Result<()> {
+    pub(crate) fn add(&self, dir: &Path) -> io::Result<()> {
         // A written file is reported when its writer closes it and not before, because only then it
         // is complete.
         let changes = AddWatchFlags::IN_CLOSE_WRITE
@@ -79,7 +79,7 @@ impl Inotify {
 
 /// Returns a descriptor that becomes readable when a program writes to the terminal at this path.
 /// Echoed input is not reported. Reads never block and discard the reports.
-pub(in crate::sys) fn tty_output(tty: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn tty_output(tty: &Path) -> io::Result<OwnedFd> {
     let instance = Instance::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)
         .map_err(|e| limit(e, Errno::EMFILE, "max_user_instances"))?;
     instance

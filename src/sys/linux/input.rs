@@ -35,7 +35,7 @@ struct Job {
 
 /// Returns the process in the foreground of the terminal of `pid` that waits for input. A read of
 /// the terminal takes precedence over other waits.
-pub(in crate::sys) fn input_wait(pid: i32) -> Option<InputWait> {
+pub(crate) fn input_wait(pid: i32) -> Option<InputWait> {
     let Job { tty, foreground, .. } = job(pid).filter(|job| job.tty != 0)?;
     let leader = waits(foreground, tty);
     if leader.as_ref().is_some_and(|found| found.wait == Wait::Read) {

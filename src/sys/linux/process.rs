@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::super::stat::Stat;
 
 /// Returns the state of the process with this pid, zombies included.
-pub(in crate::sys) fn stat(pid: i32) -> io::Result<Stat> {
+pub(crate) fn stat(pid: i32) -> io::Result<Stat> {
     let line = fs::read(format!("/proc/{pid}/stat"))?;
     parse(pid, &line).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
@@ -38,31 +38,31 @@ pub(super) fn fields(line: &[u8]) -> Option<Vec<&str>> {
 }
 
 /// Returns the start time as Claude Code records it here: the number of clock ticks.
-pub(in crate::sys) fn start_text(start: u64) -> String {
+pub(crate) fn start_text(start: u64) -> String {
     start.to_string()
 }
 
 /// Reads the text of [`start_text`]; `None` if it is no number.
-pub(in crate::sys) fn start_of(_pid: i32, text: &str) -> Option<u64> {
+pub(crate) fn start_of(_pid: i32, text: &str) -> Option<u64> {
     text.parse().ok()
 }
 
 /// Returns all visible processes, zombies included, in no particular order. The result is not a
 /// snapshot: processes start and end while it is read.
-pub(in crate::sys) fn stats() -> Vec<Stat> {
+pub(crate) fn stats() -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| stat(pid).ok()).collect()
 }
 
 /// Returns the effective user id of a process.
-pub(in crate::sys) fn owner(pid: i32) -> Option<u32> {
+pub(crate) fn owner(pid: i32) -> Option<u32> {
     Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())
 }
 
 /// Returns whether a process has the file open, under whichever name, or had it open under this
 /// name when it was removed; `None` where the system does not show it.
-pub(in crate::sys) fn has_open(pid: i32, path: &Path) -> Option<bool> {
+pub(crate) fn has_open(pid: i32, path: &Path) -> Option<bool> {
     let id = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     let wanted = id(path);
     let mut removed = path.as_os_str().to_owned();
@@ -75,13 +75,13 @@ pub(in crate::sys) fn has_open(pid: i32, path: &Path) -> Option<bool> {
 }
 
 /// Returns the command line of a process, program first. The process may have overwritten it.
-pub(in crate::sys) fn argv(pid: i32) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn argv(pid: i32) -> Option<Vec<Vec<u8>>> {
     fs::read(format!("/proc/{pid}/cmdline")).ok().map(|line| words(&line))
 }
 
 /// Returns the variables (`NAME=value`) that a process was started with, unless it has overwritten
 /// them.
-pub(in crate::sys) fn environment(pid: i32) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn environment(pid: i32) -> Option<Vec<Vec<u8>>> {
     fs::read(format!("/proc/{pid}/environ")).ok().map(|environ| words(&environ))
 }
 
@@ -91,17 +91,17 @@ fn words(text: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Returns the executable of a process, followed by ` (deleted)` if the file was replaced.
-pub(in crate::sys) fn exe(pid: i32) -> Option<PathBuf> {
+pub(crate) fn exe(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
 /// Returns the working directory of a process.
-pub(in crate::sys) fn cwd(pid: i32) -> Option<PathBuf> {
+pub(crate) fn cwd(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
 /// Returns the name of the terminal with this device number, as `/dev/pts/7`.
-pub(in crate::sys) fn terminal_name(device: u32) -> Option<String> {
+pub(crate) fn terminal_name(device: u32) -> Option<String> {
     // The kernel's encoding: major in bits 8..20, minor in bits 0..8 and 20..32.
     let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & 0xfff00));
     match (major, minor) {
@@ -116,7 +116,7 @@ pub(in crate::sys) fn terminal_name(device: u32) -> Option<String> {
 }
 
 /// Returns true if the process ignores this signal; a signal that it catches does not count.
-pub(in crate::sys) fn ignores(pid: i32, sig: i32) -> bool {
+pub(crate) fn ignores(pid: i32, sig: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
@@ -127,7 +127,7 @@ pub(in crate::sys) fn ignores(pid: i32, sig: i32) -> bool {
 ///
 /// # Errors
 /// `ESRCH` if there is no such process, `ENOSYS` in a sandbox without pidfds.
-pub(in crate::sys) fn exit_notice(pid: i32) -> io::Result<OwnedFd> {
+pub(crate) fn exit_notice(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags, no pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
@@ -137,7 +137,7 @@ pub(in crate::sys) fn exit_notice(pid: i32) -> io::Result<OwnedFd> {
 
 /// Sends a signal to the process with this pid if `check` still holds for it, and returns whether
 /// it was sent. `None` if the system cannot do both without a reuse of the pid in between.
-pub(in crate::sys) fn signal_if(pid: i32, sig: i32, check: impl FnOnce() -> bool) -> Option<bool> {
+pub(crate) fn signal_if(pid: i32, sig: i32, check: impl FnOnce() -> bool) -> Option<bool> {
     match exit_notice(pid) {
         // The handle is opened before the check. It never refers to another process later, so the
         // check holds for the signal.
@@ -155,12 +155,12 @@ fn send(handle: &OwnedFd, sig: i32) -> bool {
 
 /// Makes orphaned descendants children of this process instead of init's, so that this process has
 /// to reap them. Returns false if the system does not support it.
-pub(in crate::sys) fn become_subreaper() -> bool {
+pub(crate) fn become_subreaper() -> bool {
     nix::sys::prctl::set_child_subreaper(true).is_ok()
 }
 
 /// Returns true if this process adopts orphaned descendants.
-pub(in crate::sys) fn is_subreaper() -> bool {
+pub(crate) fn is_subreaper() -> bool {
     nix::sys::prctl::get_child_subreaper().unwrap_or(false)
 }
 

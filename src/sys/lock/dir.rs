@@ -31,7 +31,7 @@ const RENEWAL_DELAY: Duration = Duration::from_secs(1);
 
 /// The gate of a target and its lock directory `FILE.lock`, released on drop.
 #[derive(Debug)]
-pub(crate) struct DirLock {
+pub struct DirLock {
     claim: ClaimedDir,
     // Fields are dropped in order: the directory is removed before the gate opens.
     _gate: Gate,
@@ -45,18 +45,14 @@ impl DirLock {
     /// # Errors
     /// [`LockError::Timeout`] if another process holds the lock up to the deadline;
     /// [`LockError::Io`] if the gate or the directory cannot be made.
-    pub(crate) fn acquire(
-        target: &Path,
-        gate: &Path,
-        deadline: Duration,
-    ) -> Result<DirLock, LockError> {
+    pub fn acquire(target: &Path, gate: &Path, deadline: Duration) -> Result<DirLock, LockError> {
         let deadline = Deadline::after(deadline);
         let gate = Gate::open(gate, deadline.remaining())?;
         Ok(DirLock { claim: ClaimedDir::acquire(target, &gate, deadline)?, _gate: gate })
     }
 
     /// Like [`DirLock::acquire`], without waiting; `None` if another process holds the lock.
-    pub(crate) fn try_acquire(target: &Path, gate: &Path) -> Result<Option<DirLock>, LockError> {
+    pub fn try_acquire(target: &Path, gate: &Path) -> Result<Option<DirLock>, LockError> {
         let Some(gate) = Gate::try_open(gate)? else { return Ok(None) };
         match ClaimedDir::acquire(target, &gate, Deadline::after(Duration::ZERO)) {
             Ok(claim) => Ok(Some(DirLock { claim, _gate: gate })),
@@ -68,7 +64,7 @@ impl DirLock {
     /// Returns true if the lock directory is the one that we made and no other program has touched
     /// it. Renews its stamp if it is older than 5 s; no thread does that. To be called immediately
     /// before the change under the lock is published.
-    pub(crate) fn still_ours(&self) -> bool {
+    pub fn still_ours(&self) -> bool {
         self.claim.still_ours()
     }
 
@@ -81,7 +77,7 @@ impl DirLock {
 
 /// The lock directory alone, for a process that holds the gate already.
 #[derive(Debug)]
-pub(crate) struct PeerLock<'g> {
+pub struct PeerLock<'g> {
     claim: ClaimedDir,
     _gate: &'g Gate,
 }
@@ -92,7 +88,7 @@ impl PeerLock<'_> {
     ///
     /// # Errors
     /// As [`DirLock::acquire`].
-    pub(crate) fn acquire<'g>(
+    pub fn acquire<'g>(
         gate: &'g Gate,
         target: &Path,
         deadline: Duration,
@@ -102,7 +98,7 @@ impl PeerLock<'_> {
     }
 
     /// See [`DirLock::still_ours`].
-    pub(crate) fn still_ours(&self) -> bool {
+    pub fn still_ours(&self) -> bool {
         self.claim.still_ours()
     }
 }

@@ -9,7 +9,7 @@ use super::super::clock::Deadline;
 
 /// Failure to acquire a lock.
 #[derive(Debug, Error)]
-pub(crate) enum LockError {
+pub enum LockError {
     /// The lock was held up to the deadline. `holder` describes the holder, as far as it is known.
     #[error("gave up waiting for {} after {waited_ms} ms{}", resource.display(), held_by(holder.as_deref()))]
     Timeout { resource: PathBuf, waited_ms: u64, holder: Option<String> },

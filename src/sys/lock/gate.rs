@@ -25,7 +25,7 @@ const TURN: Duration = Duration::from_secs(5);
 /// deleted: after a deletion, a second process could acquire the lock on a new file of the same
 /// name.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     file: File,
 }
 
@@ -42,7 +42,7 @@ impl Gate {
     /// # Errors
     /// [`LockError::Timeout`] if the lock is held up to the deadline; [`LockError::Io`] if a file
     /// cannot be opened or locked.
-    pub(crate) fn open(path: &Path, deadline: Duration) -> Result<Gate, LockError> {
+    pub fn open(path: &Path, deadline: Duration) -> Result<Gate, LockError> {
         let deadline = Deadline::after(deadline);
         let file = open_file(path)?;
         let next = path.with_added_extension("next");
@@ -83,7 +83,7 @@ impl Gate {
     ///
     /// # Errors
     /// [`LockError::Io`] if the file cannot be opened or locked.
-    pub(crate) fn try_open(path: &Path) -> Result<Option<Gate>, LockError> {
+    pub fn try_open(path: &Path) -> Result<Option<Gate>, LockError> {
         let file = open_file(path)?;
         Ok(try_lock(&file, path)?.then_some(Gate { file }))
     }
@@ -144,7 +144,7 @@ fn holder_of(file: &File) -> Option<String> {
 
 /// Returns the process that holds the gate at `path`; `None` if none does, and where the system
 /// does not show it.
-pub(crate) fn gate_holder(path: &Path) -> Option<Process> {
+pub fn gate_holder(path: &Path) -> Option<Process> {
     Process::of(pid_of_holder(fs::symlink_metadata(path).ok()?.ino())?)
 }
 
@@ -155,7 +155,7 @@ fn pid_of_holder(inode: u64) -> Option<i32> {
 
 /// Returns true if the system shows that process `pid` holds a gate in the directory, other than
 /// the file `besides`.
-pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
+pub fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
     let files =
         fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
     let inodes: Vec<u64> = files.filter_map(|file| Some(file.metadata().ok()?.ino())).collect();

@@ -10,14 +10,14 @@ mod observer;
 
 use std::time::Duration;
 
-pub(crate) use dir::{DirLock, PeerLock};
-pub(crate) use error::LockError;
-pub(crate) use gate::{Gate, gate_holder, holds_gate_in};
-pub(crate) use observer::{Holder, LongWait, observe_waits};
+pub use dir::{DirLock, PeerLock};
+pub use error::LockError;
+pub use gate::{Gate, gate_holder, holds_gate_in};
+pub use observer::{Holder, LongWait, observe_waits};
 
 /// Timeout for a lock. It exceeds twice the stale time, to outlast two holders in a row that were
 /// killed and whose lock directories have no mark.
-pub(crate) const LOCK_DEADLINE: Duration = Duration::from_secs(25);
+pub const LOCK_DEADLINE: Duration = Duration::from_secs(25);
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ const REPORT_AFTER: Duration = Duration::from_secs(2);
 
 /// Holder of a lock, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Holder {
+pub enum Holder {
     /// Another phalanx process, with a description if it is known.
     Process(Option<String>),
     /// A program other than phalanx, which may be alive.
@@ -22,12 +22,12 @@ pub(crate) enum Holder {
 
 /// A long wait for a lock, or new knowledge about its holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LongWait {
+pub struct LongWait {
     /// Path of the lock.
-    pub(crate) resource: PathBuf,
-    pub(crate) holder: Holder,
+    pub resource: PathBuf,
+    pub holder: Holder,
     /// Upper bound of the whole wait.
-    pub(crate) at_most: Duration,
+    pub at_most: Duration,
 }
 
 type Observer = Arc<dyn Fn(&LongWait) + Send + Sync>;
@@ -36,7 +36,7 @@ static OBSERVER: Mutex<Option<Observer>> = Mutex::new(None);
 
 /// Registers `observer` for the long waits of this process, in place of an earlier one. It is
 /// called on the waiting thread.
-pub(crate) fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static) {
+pub fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static) {
     *OBSERVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(observer));
 }
 

@@ -4,7 +4,7 @@ mod gate;
 mod killed;
 
 use super::*;
-use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};
+use crate::testing::{Guarded, PATIENCE, helper, run_helper, until};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::symlink;
@@ -51,7 +51,7 @@ impl Place {
     /// Returns the names in the directory, without the file of the waiter that claims the next
     /// turn, which exists only once a wait was long.
     fn names(&self) -> Vec<String> {
-        let mut names = crate::sys::fs::list(self.dir.path()).expect("readable");
+        let mut names = crate::fs::list(self.dir.path()).expect("readable");
         names.retain(|name| name != "gate.next");
         names
     }
@@ -86,7 +86,7 @@ fn one_at_a_time_among_threads_and_processes() {
     fs::write(place.target(), "0").expect("writable");
     let others: Vec<_> = (0..2)
         .map(|_| {
-            let mut command = helper("sys::lock::tests::helper_counts");
+            let mut command = helper("lock::tests::helper_counts");
             command.env("SYS_TEST_DIR", place.dir.path());
             thread::spawn(move || run_helper(command))
         })

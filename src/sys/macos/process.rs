@@ -25,7 +25,7 @@ const MOST_ARGUMENTS: usize = 1 << 20;
 ///
 /// # Errors
 /// `ESRCH` if there is no such process, `EPERM` if it belongs to another user.
-pub(in crate::sys) fn stat(pid: i32) -> io::Result<Stat> {
+pub fn stat(pid: i32) -> io::Result<Stat> {
     let info: libc::proc_bsdinfo = info(pid, libc::PROC_PIDTBSDINFO, WITH_ZOMBIES)?;
     let number = |number: u32| i32::try_from(number).map_err(io::Error::other);
     Ok(Stat {
@@ -41,20 +41,20 @@ pub(in crate::sys) fn stat(pid: i32) -> io::Result<Stat> {
 }
 
 /// Returns the start time as Claude Code records it here: as `ps` prints it, in whole seconds.
-pub(in crate::sys) fn start_text(start: u64) -> String {
+pub fn start_text(start: u64) -> String {
     macos_formats::start_text(start)
 }
 
 /// Returns the start time of the process with this pid if it has this text, otherwise 0, which is
 /// no process's start time.
-pub(in crate::sys) fn start_of(pid: i32, text: &str) -> Option<u64> {
+pub(crate) fn start_of(pid: i32, text: &str) -> Option<u64> {
     let start = stat(pid).map_or(0, |stat| stat.start);
     Some(if start_text(start) == text { start } else { 0 })
 }
 
 /// Returns all processes of this user, zombies included, in no particular order. The result is not
 /// a snapshot: processes start and end while it is read.
-pub(in crate::sys) fn stats() -> Vec<Stat> {
+pub(crate) fn stats() -> Vec<Stat> {
     // SAFETY: a null buffer asks for the number of processes.
     let count = unsafe { libc::proc_listallpids(std::ptr::null_mut(), 0) };
     // Room for processes that start between the two calls.
@@ -67,24 +67,24 @@ pub(in crate::sys) fn stats() -> Vec<Stat> {
 }
 
 /// Returns the effective user id of a process of this user.
-pub(in crate::sys) fn owner(pid: i32) -> Option<u32> {
+pub fn owner(pid: i32) -> Option<u32> {
     let info: libc::proc_bsdinfo = info(pid, libc::PROC_PIDTBSDINFO, 0).ok()?;
     Some(info.pbi_uid)
 }
 
 /// Returns the command line of a process, program first. The process may have overwritten it.
-pub(in crate::sys) fn argv(pid: i32) -> Option<Vec<Vec<u8>>> {
+pub fn argv(pid: i32) -> Option<Vec<Vec<u8>>> {
     Some(arguments(pid)?.argv)
 }
 
 /// Returns the variables (`NAME=value`) that a process was started with. Empty for programs that
 /// System Integrity Protection guards.
-pub(in crate::sys) fn environment(pid: i32) -> Option<Vec<Vec<u8>>> {
+pub fn environment(pid: i32) -> Option<Vec<Vec<u8>>> {
     Some(arguments(pid)?.environment)
 }
 
 /// Not asked on this system.
-pub(in crate::sys) fn has_open(_pid: i32, _path: &Path) -> Option<bool> {
+pub fn has_open(_pid: i32, _path: &Path) -> Option<bool> {
     None
 }
 
@@ -107,7 +107,7 @@ fn arguments(pid: i32) -> Option<ProcArgs> {
 }
 
 /// Returns the executable of a process.
-pub(in crate::sys) fn exe(pid: i32) -> Option<PathBuf> {
+pub fn exe(pid: i32) -> Option<PathBuf> {
     let mut path = vec![0_u8; usize::try_from(libc::PROC_PIDPATHINFO_MAXSIZE).ok()?];
     let size = u32::try_from(path.len()).ok()?;
     // SAFETY: `size` is the size of the buffer.
@@ -117,7 +117,7 @@ pub(in crate::sys) fn exe(pid: i32) -> Option<PathBuf> {
 }
 
 /// Returns the working directory of a process.
-pub(in crate::sys) fn cwd(pid: i32) -> Option<PathBuf> {
+pub fn cwd(pid: i32) -> Option<PathBuf> {
     let info: libc::proc_vnodepathinfo = info(pid, libc::PROC_PIDVNODEPATHINFO, 0).ok()?;
     let path = info.pvi_cdir.vip_path.as_flattened();
     let bytes: Vec<u8> =
@@ -126,7 +126,7 @@ pub(in crate::sys) fn cwd(pid: i32) -> Option<PathBuf> {
 }
 
 /// Returns the name of the terminal with this device number, as `/dev/ttys003`.
-pub(in crate::sys) fn terminal_name(device: u32) -> Option<String> {
+pub(crate) fn terminal_name(device: u32) -> Option<String> {
     if device == 0 {
         return None;
     }
@@ -142,12 +142,12 @@ pub(in crate::sys) fn terminal_name(device: u32) -> Option<String> {
 }
 
 /// Returns the name of a process's program, of at most 32 bytes.
-pub(in crate::sys) fn program_name(pid: i32) -> Option<String> {
+pub(crate) fn program_name(pid: i32) -> Option<String> {
     Some(exe(pid)?.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Returns false: the system shows no dispositions, so such a process gets the next signal later.
-pub(in crate::sys) fn ignores(_pid: i32, _sig: i32) -> bool {
+pub(crate) fn ignores(_pid: i32, _sig: i32) -> bool {
     false
 }
 
@@ -155,7 +155,7 @@ pub(in crate::sys) fn ignores(_pid: i32, _sig: i32) -> bool {
 ///
 /// # Errors
 /// `ESRCH` if there is no such process or it is a zombie.
-pub(in crate::sys) fn exit_notice(pid: i32) -> io::Result<OwnedFd> {
+pub(crate) fn exit_notice(pid: i32) -> io::Result<OwnedFd> {
     let ident = usize::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     let exit =
         KEvent::new(ident, EventFilter::EVFILT_PROC, EvFlags::EV_ADD, FilterFlag::NOTE_EXIT, 0, 0);
@@ -167,21 +167,17 @@ pub(in crate::sys) fn exit_notice(pid: i32) -> io::Result<OwnedFd> {
 
 /// Returns `None`: the system has no handles of processes, so the pid could be reused between a
 /// check and the signal.
-pub(in crate::sys) fn signal_if(
-    _pid: i32,
-    _sig: i32,
-    _check: impl FnOnce() -> bool,
-) -> Option<bool> {
+pub(crate) fn signal_if(_pid: i32, _sig: i32, _check: impl FnOnce() -> bool) -> Option<bool> {
     None
 }
 
 /// Returns false: orphans become children of launchd.
-pub(in crate::sys) fn become_subreaper() -> bool {
+pub fn become_subreaper() -> bool {
     false
 }
 
 /// Returns false, as [`become_subreaper`].
-pub(in crate::sys) fn is_subreaper() -> bool {
+pub(crate) fn is_subreaper() -> bool {
     false
 }
 

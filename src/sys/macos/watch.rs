@@ -22,7 +22,7 @@ const BATCH: usize = 16;
 /// Watches directories until dropped. Each takes one descriptor. A write to a file that is already
 /// there is no event, but the lock around it is.
 #[derive(Debug)]
-pub(in crate::sys) struct DirWatcher {
+pub(crate) struct DirWatcher {
     queue: Arc<Kqueue>,
     /// Open as long as they are watched.
     dirs: Mutex<Vec<(PathBuf, File)>>,
@@ -32,9 +32,7 @@ pub(in crate::sys) struct DirWatcher {
 
 impl DirWatcher {
     /// Starts a thread that calls `on_change` after a change in any of the directories.
-    pub(in crate::sys) fn new(
-        mut on_change: impl FnMut() + Send + 'static,
-    ) -> io::Result<DirWatcher> {
+    pub fn new(mut on_change: impl FnMut() + Send + 'static) -> io::Result<DirWatcher> {
         let queue = Arc::new(Kqueue::new()?);
         let (ended, alive) = pipe()?;
         register(&queue, &ended, EventFilter::EVFILT_READ, FilterFlag::empty())?;
@@ -51,7 +49,7 @@ impl DirWatcher {
     }
 
     /// Watches one more directory. Adding it again watches the directory that is there now.
-    pub(in crate::sys) fn add(&self, dir: &Path) -> io::Result<()> {
+    pub fn add(&self, dir: &Path) -> io::Result<()> {
         let flags = libc::O_EVTONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
         let file = OpenOptions::new().read(true).custom_flags(flags).open(dir)?;
         let changes = FilterFlag::NOTE_WRITE

@@ -12,7 +12,7 @@ use super::process::Process;
 
 /// The input that a program waits for. Two equal values are one uninterrupted wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AwaitedInput {
+pub enum AwaitedInput {
     /// A line, in a process with this pid after this number of waits.
     Line { pid: i32, turns: u64 },
     /// A key: the program has turned off the terminal's line editing. Such a program may wake up
@@ -22,14 +22,14 @@ pub(crate) enum AwaitedInput {
 
 impl AwaitedInput {
     /// Returns true if the terminal collects a line for the program.
-    pub(crate) fn is_line(self) -> bool {
+    pub fn is_line(self) -> bool {
         matches!(self, AwaitedInput::Line { .. })
     }
 }
 
 /// Returns the input that the foreground job of the terminal at `tty` waits for; `None` if it does
 /// not wait, and on a system that does not show it. `process` has this terminal.
-pub(crate) fn awaited_input(process: Process, tty: &Path) -> Option<AwaitedInput> {
+pub fn awaited_input(process: Process, tty: &Path) -> Option<AwaitedInput> {
     let InputWait { pid, turns, wait } =
         native::input_wait(process.pid).filter(|_| process.is_alive())?;
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK;

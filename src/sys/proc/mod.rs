@@ -6,15 +6,15 @@ mod process;
 mod running;
 mod tree;
 
-pub(crate) use input::{AwaitedInput, awaited_input};
-pub(crate) use process::{
+pub use input::{AwaitedInput, awaited_input};
+pub use process::{
     Liveness, Process, become_subreaper, exited, is_stopped, kill, liveness, resume, signal, stop,
     tty_of, wait_exit,
 };
-pub(crate) use running::{RunningProcess, exe, has_open, of_this_user, of_this_user_with};
-#[cfg(test)]
-pub(crate) use tree::descendants;
-pub(crate) use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree, end_trees};
+pub use running::{RunningProcess, exe, has_open, of_this_user, of_this_user_with};
+#[cfg(any(test, feature = "testing"))]
+pub use tree::descendants;
+pub use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree, end_trees};
 
 pub(super) use process::{exit_notice, ignores};
 

@@ -22,16 +22,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A process, identified by its pid and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Process {
-    pub(crate) pid: i32,
+pub struct Process {
+    pub pid: i32,
     /// Start time. Linux: clock ticks since boot (field 22 of /proc/PID/stat). macOS: microseconds
     /// since the epoch.
-    pub(crate) start: u64,
+    pub start: u64,
 }
 
 impl Process {
     /// Returns this process.
-    pub(crate) fn current() -> Process {
+    pub fn current() -> Process {
         let pid = Pid::this().as_raw();
         // If the system hides it, the start time is unknown. 0 matches no process, so every check
         // fails.
@@ -39,25 +39,25 @@ impl Process {
     }
 
     /// Returns the live process with this pid; `None` for a zombie.
-    pub(crate) fn of(pid: i32) -> Option<Process> {
+    pub fn of(pid: i32) -> Option<Process> {
         let stat = native::stat(pid).ok().filter(|stat| !stat.ended)?;
         Some(Process { pid, start: stat.start })
     }
 
     /// Returns the process that Claude Code's files identify by pid and start time. It may have
     /// ended. `None` if the text is not a start time.
-    pub(crate) fn recorded(pid: i32, start: &str) -> Option<Process> {
+    pub fn recorded(pid: i32, start: &str) -> Option<Process> {
         Some(Process { pid, start: native::start_of(pid, start)? })
     }
 
     /// Returns the start time as Claude Code's files have it on this system. Linux: clock ticks
     /// since boot. macOS: the output of `LC_ALL=C TZ=UTC ps -o lstart=`.
-    pub(crate) fn start_text(self) -> String {
+    pub fn start_text(self) -> String {
         native::start_text(self.start)
     }
 
     /// Returns a child of this process that has not been reaped, even if it is a zombie.
-    pub(in crate::sys) fn of_child(pid: i32) -> Option<Process> {
+    pub(crate) fn of_child(pid: i32) -> Option<Process> {
         Some(Process { pid, start: native::stat(pid).ok()?.start })
     }
 
@@ -69,7 +69,7 @@ impl Process {
 /// State of a recorded process. Only [`Liveness::Dead`] permits a destructive action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Liveness {
+pub enum Liveness {
     /// The recorded process is running.
     Alive,
     /// The process is gone or a zombie, or its pid belongs to another process.
@@ -79,7 +79,7 @@ pub(crate) enum Liveness {
 }
 
 /// Returns the state of the process recorded as `(pid, start)`.
-pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
+pub fn liveness(pid: i32, start: u64) -> Liveness {
     // kill(2) does not take 0 and below as process ids, so such a record identifies no process.
     if pid <= 0 {
         return Liveness::Unknown;
@@ -98,24 +98,24 @@ pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
 
 /// Returns true if the process recorded as `(pid, start)` is stopped by a signal and does not run
 /// until it gets `SIGCONT`.
-pub(crate) fn is_stopped(pid: i32, start: u64) -> bool {
+pub fn is_stopped(pid: i32, start: u64) -> bool {
     native::stat(pid).is_ok_and(|stat| stat.start == start && stat.stopped)
 }
 
 /// Stops exactly this process with `SIGSTOP`. Returns false if it has ended or permission is
 /// denied.
-pub(crate) fn stop(process: Process) -> bool {
+pub fn stop(process: Process) -> bool {
     signal(process, libc::SIGSTOP)
 }
 
 /// Kills exactly this process, unless it has ended or permission is denied.
-pub(crate) fn kill(process: Process) {
+pub fn kill(process: Process) {
     signal(process, libc::SIGKILL);
 }
 
 /// Continues exactly this process with `SIGCONT`. Returns false if it has ended or permission is
 /// denied.
-pub(crate) fn resume(process: Process) -> bool {
+pub fn resume(process: Process) -> bool {
     signal(process, libc::SIGCONT)
 }
 
@@ -124,13 +124,13 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Returns the controlling terminal of a process, as `/dev/pts/7`.
-pub(crate) fn tty_of(pid: i32) -> Option<String> {
+pub fn tty_of(pid: i32) -> Option<String> {
     native::terminal_name(native::stat(pid).ok()?.tty)
 }
 
 /// Sends `sig` to exactly this process, never to one that reuses its pid. Returns false if it has
 /// ended or permission is denied.
-pub(crate) fn signal(process: Process, sig: i32) -> bool {
+pub fn signal(process: Process, sig: i32) -> bool {
     let by_handle = || native::signal_if(process.pid, sig, || process.is_alive());
     let sent = if portable::is_forced() { None } else { by_handle() };
     // Without handles the pid could be reused between check and kill, within microseconds. 0 and
@@ -145,13 +145,13 @@ pub(crate) fn signal(process: Process, sig: i32) -> bool {
 
 /// Returns true if the process ignores this signal; a signal that it catches does not count. Always
 /// false where the system does not show it.
-pub(in crate::sys) fn ignores(pid: i32, sig: i32) -> bool {
+pub(crate) fn ignores(pid: i32, sig: i32) -> bool {
     !portable::is_forced() && native::ignores(pid, sig)
 }
 
 /// Returns a descriptor that becomes readable when the process with this pid ends; `None` if it has
 /// ended already or the system gives no notice.
-pub(in crate::sys) fn exit_notice(pid: i32) -> Option<OwnedFd> {
+pub(crate) fn exit_notice(pid: i32) -> Option<OwnedFd> {
     if portable::is_forced() { None } else { native::exit_notice(pid).ok() }
 }
 
@@ -162,7 +162,7 @@ pub(super) fn notice_of(process: Process) -> Option<OwnedFd> {
 }
 
 /// Waits until the process has ended.
-pub(crate) async fn exited(process: Process) {
+pub async fn exited(process: Process) {
     if let Some(notice) = notice_of(process)
         // SAFETY: the descriptor is open, and the `AsyncFd` owns it while it is registered.
         && let Ok(registered) = unsafe { AsyncFd::register_with_interest(notice, Interest::READABLE) }
@@ -176,7 +176,7 @@ pub(crate) async fn exited(process: Process) {
 }
 
 /// Waits up to `limit` and returns true if the process has ended. A zombie counts as ended.
-pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
+pub fn wait_exit(process: Process, limit: Duration) -> bool {
     let deadline = Deadline::after(limit);
     let notice = notice_of(process);
     while process.is_alive() {
@@ -194,7 +194,7 @@ pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
 
 /// Makes orphaned descendants children of this process instead of init's, so that this process has
 /// to reap them. Returns false if the system does not support it.
-pub(crate) fn become_subreaper() -> bool {
+pub fn become_subreaper() -> bool {
     !portable::is_forced() && native::become_subreaper()
 }
 

@@ -11,30 +11,30 @@ use super::process::Process;
 
 /// A live process and how it was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RunningProcess {
-    pub(crate) process: Process,
+pub struct RunningProcess {
+    pub process: Process,
     /// Pid of the parent.
-    pub(crate) parent: i32,
+    pub parent: i32,
     /// Command line, program first. The process may have overwritten it.
-    pub(crate) argv: Vec<OsString>,
+    pub argv: Vec<OsString>,
     /// Executable as the kernel reports it, followed by ` (deleted)` if the file was replaced.
-    pub(crate) exe: PathBuf,
+    pub exe: PathBuf,
 }
 
 impl RunningProcess {
     /// Returns the working directory; `None` once the process has ended.
-    pub(crate) fn cwd(&self) -> Option<PathBuf> {
+    pub fn cwd(&self) -> Option<PathBuf> {
         native::cwd(self.process.pid)
     }
 
     /// Returns a variable of the environment that the process was started with.
-    pub(crate) fn var(&self, name: &str) -> Option<OsString> {
+    pub fn var(&self, name: &str) -> Option<OsString> {
         let [value] = self.vars([name]);
         value
     }
 
     /// As [`RunningProcess::var`], for several variables, which are read together.
-    pub(crate) fn vars<const N: usize>(&self, names: [&str; N]) -> [Option<OsString>; N] {
+    pub fn vars<const N: usize>(&self, names: [&str; N]) -> [Option<OsString>; N] {
         let environment = native::environment(self.process.pid).unwrap_or_default();
         names.map(|name| {
             let value = |word: &Vec<u8>| {
@@ -47,13 +47,13 @@ impl RunningProcess {
 
 /// Returns the processes of this user, except zombies, those that the system hides, and those of
 /// other pid namespaces: the paths and pids that these know mean something else there.
-pub(crate) fn of_this_user() -> Vec<RunningProcess> {
+pub fn of_this_user() -> Vec<RunningProcess> {
     of_this_user_with(|_| true)
 }
 
 /// As [`of_this_user`], only the processes whose command line `is_wanted`. Nothing else is read of
 /// the others: on a busy machine the reading of a long process table takes seconds.
-pub(crate) fn of_this_user_with(is_wanted: impl Fn(&[OsString]) -> bool) -> Vec<RunningProcess> {
+pub fn of_this_user_with(is_wanted: impl Fn(&[OsString]) -> bool) -> Vec<RunningProcess> {
     let us = env::effective_uid();
     let living = native::stats().into_iter().filter(|stat| !stat.ended);
     living.filter_map(|stat| running(&stat, us, &is_wanted)).collect()
@@ -61,14 +61,14 @@ pub(crate) fn of_this_user_with(is_wanted: impl Fn(&[OsString]) -> bool) -> Vec<
 
 /// Returns whether a process has the file open, also after its removal; `None` where the system
 /// does not show it.
-pub(crate) fn has_open(process: Process, path: &Path) -> Option<bool> {
+pub fn has_open(process: Process, path: &Path) -> Option<bool> {
     let found = native::has_open(process.pid, path)?;
     Some(found && process.is_alive())
 }
 
 /// Returns the executable of a process as the kernel reports it; `None` once it has ended, and for
 /// a process of another user.
-pub(crate) fn exe(process: Process) -> Option<PathBuf> {
+pub fn exe(process: Process) -> Option<PathBuf> {
     let exe = native::exe(process.pid)?;
     process.is_alive().then_some(exe)
 }

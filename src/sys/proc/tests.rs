@@ -2,10 +2,10 @@
 
 use super::process::notice_of;
 use super::*;
-use crate::sys::clock::Deadline;
-use crate::sys::stat::Stat;
-use crate::sys::testing::{Guarded, is_dead, number_in, until};
-use crate::sys::{native, ready};
+use crate::clock::Deadline;
+use crate::stat::Stat;
+use crate::testing::{Guarded, is_dead, number_in, until};
+use crate::{native, ready};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
@@ -37,7 +37,7 @@ fn current_process_is_alive_with_its_start_time() {
 fn zombies_and_reaped_processes_are_dead() {
     let mut child = Guarded::spawn(&mut Command::new("true"));
     let pid = child.pid();
-    until("it is a zombie", || crate::sys::testing::state(pid) == Some('Z'));
+    until("it is a zombie", || crate::testing::state(pid) == Some('Z'));
     let start = Process::of_child(pid).expect("not reaped").start;
     assert_eq!(Process::of(pid), None);
     assert_eq!(liveness(pid, start), Liveness::Dead);
@@ -182,7 +182,7 @@ fn end_tree_wakes_a_stopped_process_and_lets_it_clean_up() {
     );
     number_in(&dir.path().join("ready"));
     assert!(signal(of(&child), libc::SIGSTOP));
-    until("it has stopped", || crate::sys::testing::state(child.pid()) == Some('T'));
+    until("it has stopped", || crate::testing::state(child.pid()) == Some('T'));
     assert_eq!(end_tree(of(&child), true, LONG), []);
     assert!(dir.path().join("clean").exists(), "it was killed before it could clean up");
 }
@@ -251,21 +251,20 @@ fn sd_09_processes_without_a_common_root_are_found_by_mark() {
 #[cfg(target_os = "linux")]
 struct OnTerminal {
     process: Process,
-    master: crate::sys::child::PtyMaster,
+    master: crate::child::PtyMaster,
     tty: std::path::PathBuf,
 }
 
 #[cfg(target_os = "linux")]
 impl OnTerminal {
     fn start(text: &str) -> OnTerminal {
-        let program = crate::sys::child::Program {
+        let program = crate::child::Program {
             path: "/bin/sh".into(),
             argv: ["sh", "-c", text].map(Into::into).into(),
             cwd: "/".into(),
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
         };
-        let (process, master) =
-            crate::sys::child::spawn_on_pty(&program, 24, 80).expect("a terminal");
+        let (process, master) = crate::child::spawn_on_pty(&program, 24, 80).expect("a terminal");
         let tty = master.tty_name().expect("it has a name").into();
         OnTerminal { process, master, tty }
     }
@@ -283,7 +282,7 @@ impl OnTerminal {
 impl Drop for OnTerminal {
     fn drop(&mut self) {
         end_tree(self.process, true, Duration::ZERO);
-        crate::sys::child::wait(self.process);
+        crate::child::wait(self.process);
     }
 }
 
@@ -316,8 +315,6 @@ fn pm_08_waits_for_input_are_told_from_other_waits() {
     let first = answered.awaited();
     answered.master.write_all(b"yes\n").expect("typed");
     answered.waits_for("the second read", |input| is_line(input) && input != first);
-    until("the other script to wait", || {
-        crate::sys::testing::state(of_fifo.process.pid) == Some('S')
-    });
+    until("the other script to wait", || crate::testing::state(of_fifo.process.pid) == Some('S'));
     assert_eq!(of_fifo.awaited(), None, "a read of something else");
 }

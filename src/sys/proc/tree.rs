@@ -20,7 +20,7 @@ use super::super::{env, native};
 use super::process::{Process, ignores, is_subreaper, kill, signal, wait_exit};
 
 /// Time between the TERM to a supervisor and the KILL to its tree.
-pub(crate) const SUPERVISED_END: Duration = Duration::from_secs(5);
+pub const SUPERVISED_END: Duration = Duration::from_secs(5);
 /// The last part of [`SUPERVISED_END`]: the grace time of the tree, from its own TERM.
 const TREE_GRACE: Duration = Duration::from_secs(1);
 /// Time limit for killed processes to vanish.
@@ -32,8 +32,8 @@ const RESCAN: Duration = Duration::from_millis(50);
 const FREEZE_ROUNDS: usize = 10;
 
 /// Returns the live descendants of `pid`, parents before their children, without `pid` itself.
-#[cfg(test)]
-pub(crate) fn descendants(pid: i32) -> Vec<Process> {
+#[cfg(any(test, feature = "testing"))]
+pub fn descendants(pid: i32) -> Vec<Process> {
     let table = native::stats();
     let root = table.iter().find(|stat| stat.pid == pid);
     root.map(|root| below(&[process(root)], &table)).unwrap_or_default()
@@ -46,7 +46,7 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
 ///
 /// If `root` is the calling process, all of its dead children are reaped as well, so no other
 /// thread may be waiting for a child.
-pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Vec<Process> {
+pub fn end_tree(root: Process, include_root: bool, grace: Duration) -> Vec<Process> {
     if root.pid == Pid::this().as_raw() && !include_root && is_subreaper() && reap_children() {
         // Orphaned descendants become children of a subreaper: without children it has no
         // descendants.
@@ -57,14 +57,14 @@ pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Ve
 
 /// Ends all of these trees with their roots, as [`end_tree`] does. They share the scans of the
 /// process table, which cost more than everything else here.
-pub(crate) fn end_trees(roots: &[Process], grace: Duration) -> Vec<Process> {
+pub fn end_trees(roots: &[Process], grace: Duration) -> Vec<Process> {
     if roots.is_empty() { Vec::new() } else { Tree::new(roots, true, &[]).end(grace) }
 }
 
-/// Ends processes that end their own trees on TERM, as [`crate::sys::child::Supervisor::supervise`]
+/// Ends processes that end their own trees on TERM, as [`crate::child::Supervisor::supervise`]
 /// does. Sends TERM to all of them, waits, and ends the trees of those that still run. `programs`
 /// are processes below them, which a supervisor that was killed could not end.
-pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
+pub fn end_supervised(supervisors: &[Process], programs: &[Process]) {
     for supervisor in supervisors {
         signal(*supervisor, libc::SIGTERM);
     }
@@ -79,7 +79,7 @@ pub(crate) fn end_supervised(supervisors: &[Process], programs: &[Process]) {
 
 /// Ends every process of this user that has one of `marks` (`NAME=value`) in its environment, and
 /// all of their descendants, as [`end_tree`] does. For a tree whose root was killed.
-pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
+pub fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
     if marks.is_empty() {
         return Vec::new();
     }

@@ -21,17 +21,17 @@ const HELPER_VERB: &str = "self-test-helper";
 
 /// A check of one function of the operating system.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SystemCheck {
-    pub(crate) name: &'static str,
-    pub(crate) run: fn(&TestSite) -> CheckResult,
+pub struct SystemCheck {
+    pub name: &'static str,
+    pub run: fn(&TestSite) -> CheckResult,
 }
 
 /// What a check has found out, for people.
-pub(crate) type CheckResult = Result<String, CheckFault>;
+pub type CheckResult = Result<String, CheckFault>;
 
 /// The reason why a check did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum CheckFault {
+pub enum CheckFault {
     /// The system does not do what phalanx relies on.
     Failed(String),
     /// The check does not apply here.
@@ -77,7 +77,7 @@ pub(super) fn shown(latency: Duration) -> String {
 /// The task of a helper process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum HelperRole {
+pub enum HelperRole {
     /// Sleeps for a minute.
     Wait,
     /// Ends at once.
@@ -100,14 +100,14 @@ pub(crate) enum HelperRole {
 
 /// A temporary directory for the checks, removed on drop, and the executable of phalanx.
 #[derive(Debug)]
-pub(crate) struct TestSite {
+pub struct TestSite {
     dir: PathBuf,
     exe: PathBuf,
 }
 
 impl TestSite {
     /// Creates the directory, which only this user can enter, in `$TMPDIR` or `/tmp`.
-    pub(crate) fn create(exe: &Path) -> Result<TestSite, FsError> {
+    pub fn create(exe: &Path) -> Result<TestSite, FsError> {
         // Short, because it also holds sockets.
         let name = format!("phalanx-{}", &rand::token()[..8]);
         // Resolved, because the system reports directories without symbolic links: on macOS,
@@ -117,16 +117,16 @@ impl TestSite {
         Ok(TestSite { dir, exe: exe.to_owned() })
     }
 
-    pub(crate) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
     /// Returns the command line of a helper process that waits, for a place of a backend.
-    pub(crate) fn waiting_helper(&self) -> Vec<OsString> {
+    pub fn waiting_helper(&self) -> Vec<OsString> {
         self.helper(HelperRole::Wait)
     }
 

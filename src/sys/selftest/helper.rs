@@ -26,7 +26,7 @@ const LIFE: Duration = Duration::from_secs(60);
 const KILL_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs as a helper process; returns its exit code. Must be called in a process with one thread.
-pub(crate) fn run_helper(role: HelperRole, dir: &Path) -> u8 {
+pub fn run_helper(role: HelperRole, dir: &Path) -> u8 {
     let done = match role {
         HelperRole::Wait => {
             clock::sleep(LIFE);

@@ -9,11 +9,12 @@ mod process;
 mod terminal;
 mod tree;
 
-pub(crate) use check::{CheckFault, CheckResult, HelperRole, SystemCheck, TestSite};
-pub(crate) use helper::run_helper;
+pub(crate) use check::SystemCheck;
+pub use check::{CheckFault, CheckResult, HelperRole, TestSite};
+pub use helper::run_helper;
 
 /// All checks, in the order in which they run.
-pub(crate) const CHECKS: [SystemCheck; 15] = [
+pub const CHECKS: [SystemCheck; 15] = [
     SystemCheck { name: "start-time", run: process::start_time },
     SystemCheck { name: "zombie", run: process::zombie },
     SystemCheck { name: "exit-notice", run: process::exit_notice },

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::CHECKS;
 use super::check::{CheckFault, HelperRole, require, wait_for};
 
-const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/platforms.md"));
+const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/platforms.md"));
 const MACOS: [&str; 3] = [
     include_str!("../macos/mod.rs"),
     include_str!("../macos/process.rs"),
@@ -38,7 +38,7 @@ fn the_page_names_each_function_of_macos_and_each_check() {
 fn an_error_fails_a_check_with_its_causes() {
     let missing = std::fs::read("/no/such/file").expect_err("not there");
     let text = missing.to_string();
-    let error = crate::sys::fs::FsError::io("read", "/no/such/file".as_ref(), missing);
+    let error = crate::fs::FsError::io("read", "/no/such/file".as_ref(), missing);
     let expected = format!("cannot read /no/such/file: {text}");
     assert_eq!(CheckFault::from(error), CheckFault::Failed(expected));
     assert_eq!(require(false, "no"), Err(CheckFault::Failed("no".to_owned())));

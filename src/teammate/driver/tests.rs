@@ -8,26 +8,26 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use super::*;
-use crate::event_loop::Inputs;
-use crate::launcher::command::RecordedScreen;
-use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{IdleNotification, Message};
-use crate::model::record::MemberRecord;
-use crate::model::sample;
-use crate::model::scope::Scope;
-use crate::model::settings::{BackendChoice, Settings};
-use crate::model::task::TaskState;
-use crate::model::task_ref::TaskRef;
-use crate::model::team::Member;
-use crate::model::time::Timestamp;
-use crate::ops::views::wait::{StateWait, Until};
-use crate::ops::{Caller, NewTask, Store};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::proc::Process;
-use crate::sys::signal::{Signal, TERM};
-use crate::sys::{env, exec};
-use crate::teammate::effect::OutboundOp;
+use crate::effect::OutboundOp;
+use event_loop::Inputs;
+use launcher::command::RecordedScreen;
+use model::id::{Incarnation, MemberName, TaskId, TeamName};
+use model::lifecycle::{Cause, MemberState};
+use model::protocol::{IdleNotification, Message};
+use model::record::MemberRecord;
+use model::sample;
+use model::scope::Scope;
+use model::settings::{BackendChoice, Settings};
+use model::task::TaskState;
+use model::task_ref::TaskRef;
+use model::team::Member;
+use model::time::Timestamp;
+use ops::views::wait::{StateWait, Until};
+use ops::{Caller, NewTask, Store};
+use sys::clock::{self, Deadline};
+use sys::proc::Process;
+use sys::signal::{Signal, TERM};
+use sys::{env, exec};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A script that signals its start through a file and runs until released.
@@ -200,8 +200,7 @@ impl Stage {
     fn process_in(&self, name: &str) -> Process {
         let mut found = None;
         until("a pid in a file", || {
-            let bytes =
-                crate::sys::fs::read(&self.file(name), 64).ok().flatten().unwrap_or_default();
+            let bytes = sys::fs::read(&self.file(name), 64).ok().flatten().unwrap_or_default();
             let text = String::from_utf8_lossy(&bytes).into_owned();
             found = text.strip_suffix('\n').and_then(|pid| pid.parse().ok()).and_then(Process::of);
             found.is_some()
@@ -210,11 +209,11 @@ impl Stage {
     }
 
     fn release_command(&self) {
-        crate::sys::fs::create_new(&self.file("go"), b"").expect("a file");
+        sys::fs::create_new(&self.file("go"), b"").expect("a file");
     }
 
     fn wait_up(&self) {
-        until("the command to run", || crate::sys::fs::exists(&self.file("up")));
+        until("the command to run", || sys::fs::exists(&self.file("up")));
     }
 }
 
@@ -332,13 +331,13 @@ fn a_worker_exits_when_its_team_is_deleted() {
 fn an_operation_does_not_recreate_a_deleted_team() {
     let stage = Stage::new();
     let dir = stage.file("root").join("teams").join("checks");
-    assert!(crate::sys::fs::is_dir(&dir));
+    assert!(sys::fs::is_dir(&dir));
     stage.team.delete().expect("deleted");
     let io = MemberIo { ctx: &stage.ctx, team: &stage.team, me: stage.me.clone() };
     let notice = Message::IdleNotification(IdleNotification::default());
     for op in [OutboundOp::Hello, OutboundOp::Send(Box::new(notice))] {
         assert_eq!(io.execute(op), member_io::gone());
-        assert!(!crate::sys::fs::exists(&dir));
+        assert!(!sys::fs::exists(&dir));
     }
 }
 
@@ -351,8 +350,7 @@ fn a_worker_process_handles_its_signals_and_leaves_nothing_behind() {
     stage.tasks(&[(script, &[])]);
     let root = stage.dir.path().to_owned();
     let working = std::thread::spawn(move || {
-        let words =
-            ["teammate::driver::tests::helper_works", "--exact", "--ignored", "--nocapture"];
+        let words = ["driver::tests::helper_works", "--exact", "--ignored", "--nocapture"];
         let command = exec::ExecCommand {
             program: env::current_exe().expect("a running test has a program").into(),
             args: words.iter().map(OsString::from).collect(),

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use super::super::effect::{MemberEffect, WorkerEffect};
 use super::super::event::Requests;
 use super::super::state::{Me, Pending, Work, WorkerState};
-use crate::model::envelope::Envelope;
-use crate::model::id::{LEAD, RequestId};
-use crate::model::protocol::{Message, PlanApprovalResponse, ShutdownRequestBody};
-use crate::model::request;
-use crate::model::task::CommandOutcome;
-use crate::model::text;
-use crate::model::time::Timestamp;
+use model::envelope::Envelope;
+use model::id::{LEAD, RequestId};
+use model::protocol::{Message, PlanApprovalResponse, ShutdownRequestBody};
+use model::request;
+use model::task::CommandOutcome;
+use model::text;
+use model::time::Timestamp;
 
 /// A busy worker declines this long before the request's deadline, in milliseconds.
 const MARGIN_MS: u64 = 2000;
@@ -114,7 +114,7 @@ fn handle_shutdown_request(
 
 /// Wraps a request with the time for the answer: shortly before its deadline, or at once if little
 /// time is left.
-pub(in crate::teammate) fn pending(request: request::ShutdownRequest, now: Timestamp) -> Pending {
+pub(crate) fn pending(request: request::ShutdownRequest, now: Timestamp) -> Pending {
     let left = request.deadline_at.since(now);
     let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
     Pending { request, answer_by: now.plus_ms(wait) }
@@ -126,7 +126,7 @@ pub(in crate::teammate) fn pending(request: request::ShutdownRequest, now: Times
 /// # Errors
 ///
 /// The reason for ignoring the request, for display.
-pub(in crate::teammate) fn valid(
+pub(crate) fn valid(
     me: &Me,
     honoured: &BTreeSet<RequestId>,
     from: &str,

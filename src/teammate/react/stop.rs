@@ -3,9 +3,9 @@
 use super::super::effect::WorkerEffect;
 use super::super::event::OpFailure;
 use super::super::state::{Outstanding, Work, WorkerState};
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::model::time::{Timestamp, human};
+use model::id::TaskId;
+use model::task::Task;
+use model::time::{Timestamp, human};
 
 /// Time that the taker has beyond its own deadline, in milliseconds. After it the task is given
 /// back: the taker was killed.

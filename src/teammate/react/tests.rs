@@ -1,18 +1,18 @@
 //! The worker's step, as tables of state, event and effects.
 
 use super::*;
-use crate::model::envelope::Envelope;
-use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
-use crate::model::lifecycle::MemberState;
-use crate::model::protocol::{
+use crate::effect::WorkerEffect as Effect;
+use crate::event::WorkerEvent as Event;
+use crate::state::Me;
+use model::envelope::Envelope;
+use model::id::{Incarnation, MemberName, RequestId, TeamName};
+use model::lifecycle::MemberState;
+use model::protocol::{
     self, ModeSetRequest, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskAssignment,
 };
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::model::sample;
-use crate::sys::signal::Signal;
-use crate::teammate::effect::WorkerEffect as Effect;
-use crate::teammate::event::WorkerEvent as Event;
-use crate::teammate::state::Me;
+use model::request::{ShutdownOutcome, ShutdownRequest};
+use model::sample;
+use sys::signal::Signal;
 
 mod hooks;
 mod plans;

@@ -3,12 +3,12 @@
 use super::super::member_io::MemberRun;
 use super::driver::{WrapperDriver, WrapperOptions, open};
 use super::state::AgentRole;
-use crate::model::id::MemberName;
-use crate::ops::starting::agent_lead::AgentLead;
-use crate::ops::{Context, OpsError, TeamStore};
+use model::id::MemberName;
+use ops::starting::agent_lead::AgentLead;
+use ops::{Context, OpsError, TeamStore};
 
 /// A running agent lead.
-pub(crate) struct RunningAgentLead<'a>(WrapperDriver<'a>);
+pub struct RunningAgentLead<'a>(WrapperDriver<'a>);
 
 /// Starts the program on a pty inside our terminal. Must be called on the main thread before other
 /// threads exist.
@@ -16,7 +16,7 @@ pub(crate) struct RunningAgentLead<'a>(WrapperDriver<'a>);
 /// # Errors
 ///
 /// There is no terminal, or the program cannot run.
-pub(crate) fn start_agent_lead<'a>(
+pub fn start_agent_lead<'a>(
     ctx: &'a Context,
     team: &'a TeamStore,
     agent: &AgentLead,
@@ -37,12 +37,12 @@ pub(crate) fn start_agent_lead<'a>(
 impl RunningAgentLead<'_> {
     /// Serves the program until it exits. Returns its exit code, or that of the signal that ended
     /// the wrapper.
-    pub(crate) fn serve(self) -> i32 {
+    pub fn serve(self) -> i32 {
         self.0.serve()
     }
 
     /// Returns a function that ends the program from another thread.
-    pub(crate) fn ender(&self) -> impl FnOnce() + Send + 'static {
+    pub fn ender(&self) -> impl FnOnce() + Send + 'static {
         self.0.ender()
     }
 }

@@ -7,11 +7,11 @@ use super::dialog::{AnswerStage, Dialog, FiledDialog};
 use super::effect::Effect;
 use super::event::Keyed;
 use super::state::{BELIEF_MS, DeliveryStep, State, TYPING_MS};
-use crate::model::id::RequestId;
-use crate::model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
-use crate::model::question::Typed;
-use crate::model::time::Timestamp;
-use crate::profile::{ScreenFinding, ScreenState};
+use model::id::RequestId;
+use model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
+use model::question::Typed;
+use model::time::Timestamp;
+use profile::{ScreenFinding, ScreenState};
 
 /// The dialog that is always filed as a request; others are if their rule has keys.
 const PERMISSION: &str = "permission";

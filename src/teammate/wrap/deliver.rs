@@ -9,10 +9,10 @@ use super::state::{
     APPEAR_MS, DeliveryStep, LONG_PAUSE_MS, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot,
     State, TRIES, TYPING_MS,
 };
-use crate::model::envelope::Envelope;
-use crate::model::event::EventKind;
-use crate::model::time::Timestamp;
-use crate::profile::MailDelivery;
+use model::envelope::Envelope;
+use model::event::EventKind;
+use model::time::Timestamp;
+use profile::MailDelivery;
 
 /// Estimated size in bytes of an envelope, or of a message that points to a file.
 const AROUND: usize = 256;

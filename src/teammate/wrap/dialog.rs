@@ -1,12 +1,12 @@
 //! A dialog on the screen of a wrapped program, and the request that was filed for it.
 
-use crate::model::id::RequestId;
-use crate::model::time::Timestamp;
-use crate::profile::{DialogQuestion, ScreenFinding};
+use model::id::RequestId;
+use model::time::Timestamp;
+use profile::{DialogQuestion, ScreenFinding};
 
 /// A dialog. Two are equal if the same rule found the same text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Dialog {
+pub(super) struct Dialog {
     pub(super) rule: String,
     pub(super) asked: DialogQuestion,
 }
@@ -43,7 +43,7 @@ pub(super) struct FiledDialog {
 
 /// The state of the program's dialogs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Dialogs {
+pub(super) struct Dialogs {
     /// The dialog on the screen.
     pub(super) shown: Option<Dialog>,
     /// Time since when `shown` is unchanged.

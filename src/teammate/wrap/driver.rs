@@ -18,20 +18,20 @@ use super::pty_relay::{PtyRelay, WrapperInput};
 use super::react::react;
 use super::render::{self, TypingMode};
 use super::state::{AgentRole, State, TYPING_MS};
-use crate::event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
-use crate::launcher::command;
-use crate::model::envelope::Envelope;
-use crate::model::event::Note;
-use crate::model::placement::BackendKind;
-use crate::model::protocol::{IdleNotification, Message};
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::model::topic::Topic;
-use crate::ops::{self, Context, JournalReader, OpsError, TeamStore};
-use crate::profile::{self, Profile, ScreenFinding, ScreenState};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::failpoint;
-use crate::sys::signal::Signal;
+use event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
+use launcher::command;
+use model::envelope::Envelope;
+use model::event::Note;
+use model::placement::BackendKind;
+use model::protocol::{IdleNotification, Message};
+use model::text;
+use model::time::Timestamp;
+use model::topic::Topic;
+use ops::{self, Context, JournalReader, OpsError, TeamStore};
+use profile::{self, Profile, ScreenFinding, ScreenState};
+use sys::clock::{self, Deadline};
+use sys::failpoint;
+use sys::signal::Signal;
 
 /// Silence after which a screen is judged: before that it may be half drawn.
 const SETTLE_TIME: Duration = Duration::from_millis(10);
@@ -67,7 +67,7 @@ pub(super) struct WrapperDriver<'a> {
 ///
 /// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
 /// be opened. Later failures do not end the wrapper.
-pub(crate) fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsError> {
+pub fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsError> {
     let record =
         ops::members::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {

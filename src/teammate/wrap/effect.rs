@@ -2,12 +2,12 @@
 
 use super::super::effect::MemberEffect;
 use super::dialog::Dialog;
-use crate::model::envelope::Envelope;
-use crate::model::event::EventKind;
+use model::envelope::Envelope;
+use model::event::EventKind;
 
 /// An action of the driver.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Effect {
+pub(super) enum Effect {
     Member(MemberEffect),
     /// Journal the progress of these messages, with a reason if they were not delivered.
     Journal {

@@ -1,8 +1,8 @@
 //! Events of a wrapper. Each carries all data needed to react to it.
 
 use super::super::event::{MemberEvent, OpFailure};
-use crate::profile::ScreenFinding;
-use crate::sys::signal::Signal;
+use profile::ScreenFinding;
+use sys::signal::Signal;
 
 /// The reason why a text was not typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum StageRefusal {
 
 /// The result of typing keys that fit only a certain screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keyed {
+pub(super) enum Keyed {
     Typed,
     /// The screen has changed in the meantime.
     Gone,
@@ -25,7 +25,7 @@ pub(crate) enum Keyed {
 
 /// An input of the wrapper's step.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Event {
+pub(super) enum Event {
     Member(MemberEvent),
     /// The screen was judged. `shown`: the last typed text is visible, in the composer or
     /// elsewhere.

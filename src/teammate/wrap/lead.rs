@@ -3,9 +3,9 @@
 
 use super::effect::Effect;
 use super::state::State;
-use crate::model::envelope::Envelope;
-use crate::model::protocol::{IdleNotification, Message, ShutdownRejected, TaskCompleted};
-use crate::model::text;
+use model::envelope::Envelope;
+use model::protocol::{IdleNotification, Message, ShutdownRejected, TaskCompleted};
+use model::text;
 
 /// Maximum length of a member's report, in characters.
 const WORDS: usize = 2000;

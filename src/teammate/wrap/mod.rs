@@ -18,5 +18,5 @@ mod state;
 mod tests;
 mod urgent;
 
-pub(crate) use agent_lead::start_agent_lead;
-pub(crate) use driver::wrap;
+pub use agent_lead::start_agent_lead;
+pub use driver::wrap;

@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use crate::event_loop::Inputs;
-use crate::model::causes::error_chain;
-use crate::profile::{Screen, Screenshot};
-use crate::sys::child::{self, Program, PtyMaster, own_size};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::proc::{self, Process};
-use crate::sys::signal::{HUP, INT, QUIT, Signal, TERM, WINCH};
-use crate::sys::tty::{Display, RawTerminal, TerminalInput};
+use event_loop::Inputs;
+use model::causes::error_chain;
+use profile::{Screen, Screenshot};
+use sys::child::{self, Program, PtyMaster, own_size};
+use sys::clock::{self, Deadline};
+use sys::proc::{self, Process};
+use sys::signal::{HUP, INT, QUIT, Signal, TERM, WINCH};
+use sys::tty::{Display, RawTerminal, TerminalInput};
 
 /// Rows and columns if our terminal reports no size.
 const SIZE: (u16, u16) = (50, 200);

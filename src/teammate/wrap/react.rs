@@ -16,17 +16,17 @@ use super::state::{
     OBSERVE_MS, RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
-use crate::model::envelope::Envelope;
-use crate::model::id::LEAD;
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::news::is_for_agent_lead;
-use crate::model::protocol::{IdleNotification, Message, ShutdownRequestBody};
-use crate::model::rate_limit;
-use crate::model::rate_limit::LimitHit;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::model::usage;
-use crate::profile::{ScreenFinding, ScreenState, ShutdownPolicy};
+use model::envelope::Envelope;
+use model::id::LEAD;
+use model::lifecycle::{Cause, MemberState};
+use model::protocol::news::is_for_agent_lead;
+use model::protocol::{IdleNotification, Message, ShutdownRequestBody};
+use model::rate_limit;
+use model::rate_limit::LimitHit;
+use model::text;
+use model::time::Timestamp;
+use model::usage;
+use profile::{ScreenFinding, ScreenState, ShutdownPolicy};
 
 /// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
@@ -35,7 +35,7 @@ const LEAVE_MS: u64 = 10_000;
 
 impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
-    pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(super) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
         times.extend(self.forwarded.iter().map(|forwarded| forwarded.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
@@ -65,7 +65,7 @@ impl State {
 }
 
 /// Applies an event to the state and returns the effects to execute.
-pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
+pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     shift_times(state, now);
     match event {

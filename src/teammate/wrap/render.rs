@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use regex_syntax::hir::{Class, HirKind};
 
-use crate::model::envelope::Envelope;
-use crate::model::protocol::render_for_agent;
+use model::envelope::Envelope;
+use model::protocol::render_for_agent;
 
 /// Bracketed paste sequences, sent if the program has enabled that mode.
 const PASTE: [&str; 2] = ["\x1b[200~", "\x1b[201~"];
@@ -109,7 +109,7 @@ fn is_old(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+    use model::time::Timestamp;
 
     fn message(text: &str) -> Envelope {
         Envelope::new("bob", text, "id-1".to_owned(), Timestamp(1))

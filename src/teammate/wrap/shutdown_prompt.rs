@@ -6,13 +6,13 @@ use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::Requests;
 use super::effect::Effect;
 use super::state::{ForwardedRequest, ScreenSnapshot, State};
-use crate::model::envelope::Envelope;
-use crate::model::id::LEAD;
-use crate::model::protocol::{
+use model::envelope::Envelope;
+use model::id::LEAD;
+use model::protocol::{
     Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse, ShutdownRequestBody,
 };
-use crate::model::text;
-use crate::model::time::Timestamp;
+use model::text;
+use model::time::Timestamp;
 
 /// Maximum length of a reason, in characters.
 const REASON: usize = 500;

@@ -7,11 +7,11 @@ use super::super::state::{Leaving, Me, Pending};
 use super::dialog::Dialogs;
 use jiff::tz::TimeZone;
 
-use crate::model::envelope::Envelope;
-use crate::model::id::RequestId;
-use crate::model::rate_limit::{LimitHit, end_of};
-use crate::model::time::Timestamp;
-use crate::profile::{
+use model::envelope::Envelope;
+use model::id::RequestId;
+use model::rate_limit::{LimitHit, end_of};
+use model::time::Timestamp;
+use profile::{
     Composer, DialogKeys, MailDelivery, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
 };
 
@@ -181,7 +181,7 @@ pub(crate) struct ForwardedRequest {
 
 /// The complete state of a wrapper.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct State {
+pub(super) struct State {
     pub(super) me: Me,
     /// Time of the last event.
     pub(super) now: Timestamp,
@@ -258,7 +258,7 @@ pub(crate) struct State {
 
 impl State {
     /// The initial state, after the program was started.
-    pub(crate) fn new(me: Me, paste: Paste) -> State {
+    pub(super) fn new(me: Me, paste: Paste) -> State {
         State {
             me,
             now: Timestamp::default(),
@@ -300,7 +300,7 @@ impl State {
     }
 
     /// Applies the profile's settings for dialogs and shutdown.
-    pub(crate) fn by(self, profile: &Profile) -> State {
+    pub(super) fn by(self, profile: &Profile) -> State {
         let (mail, shutdown) = (profile.mail, profile.shutdown);
         State { answers: profile.answers.clone(), mail, shutdown, ..self }
     }
@@ -311,17 +311,17 @@ impl State {
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.
-    pub(crate) fn on(self, role: AgentRole) -> State {
+    pub(super) fn on(self, role: AgentRole) -> State {
         State { accepted: self.accepted || role == AgentRole::Lead, role, ..self }
     }
 
     /// The exit code, once the wrapper is done.
-    pub(crate) fn end(&self) -> Option<i32> {
+    pub(super) fn end(&self) -> Option<i32> {
         self.end
     }
 
     /// Ids of the requests that await an answer.
-    pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
+    pub(super) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending
             .iter()
             .chain(self.forwarded.iter().map(|forwarded| &forwarded.pending))

@@ -6,15 +6,15 @@ use super::effect::Effect;
 use super::event::{Event, StageRefusal};
 use super::react::react;
 use super::state::State;
-use crate::model::envelope::Envelope;
-use crate::model::event::EventKind;
-use crate::model::id::{Incarnation, MemberName, TeamName};
-use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::Message;
-use crate::model::time::Timestamp;
-use crate::profile::{Composer, MailDelivery, Paste, ScreenFinding, ScreenState};
-use crate::teammate::effect::MemberEffect;
-use crate::teammate::event::{MemberEvent, OpFailure};
+use crate::effect::MemberEffect;
+use crate::event::{MemberEvent, OpFailure};
+use model::envelope::Envelope;
+use model::event::EventKind;
+use model::id::{Incarnation, MemberName, TeamName};
+use model::lifecycle::{Cause, MemberState};
+use model::protocol::Message;
+use model::time::Timestamp;
+use profile::{Composer, MailDelivery, Paste, ScreenFinding, ScreenState};
 
 /// A wrapper with its own clock.
 struct Stand {

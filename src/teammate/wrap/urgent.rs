@@ -4,9 +4,9 @@
 use super::effect::Effect;
 use super::event::Keyed;
 use super::state::{BELIEF_MS, State, TYPING_MS};
-use crate::model::envelope::Envelope;
-use crate::model::event::EventKind;
-use crate::model::time::Timestamp;
+use model::envelope::Envelope;
+use model::event::EventKind;
+use model::time::Timestamp;
 
 /// The urgent messages without an interrupt so far.
 fn not_interrupted(state: &State) -> impl Iterator<Item = &Envelope> {
@@ -57,9 +57,9 @@ mod tests {
     use super::super::event::Event;
     use super::super::react::react;
     use super::*;
-    use crate::model::id::{Incarnation, MemberName, TeamName};
-    use crate::model::lifecycle::MemberState;
-    use crate::profile::{Composer, Paste, ScreenFinding, ScreenState};
+    use model::id::{Incarnation, MemberName, TeamName};
+    use model::lifecycle::MemberState;
+    use profile::{Composer, Paste, ScreenFinding, ScreenState};
 
     const START: Timestamp = Timestamp(1_000_000);
 

@@ -13,15 +13,15 @@ use super::scroll::{DrawnPart, bounded};
 use super::state::{BoardColumn, Dashboard};
 use super::theme::Tone;
 use super::words::{cut, painted, position};
-use crate::model::assessment::Doing;
-use crate::model::id::TaskId;
-use crate::model::need::Need;
-use crate::model::task::TaskState;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::views::snapshot::TaskCard;
-use crate::ui::Paint;
-use crate::ui::graph::TaskGraph;
+use crate::Paint;
+use crate::graph::TaskGraph;
+use model::assessment::Doing;
+use model::id::TaskId;
+use model::need::Need;
+use model::task::TaskState;
+use model::text;
+use model::time::Timestamp;
+use ops::views::snapshot::TaskCard;
 
 /// Smallest width of columns side by side; narrower panels list them one below the other.
 const COLUMN: u16 = 20;
@@ -314,7 +314,7 @@ fn draw_graph(dashboard: &Dashboard, area: Rect, buffer: &mut Buffer) -> Option<
     let shown = dashboard.columns.iter().flatten().filter_map(|at| snapshot.tasks.get(*at));
     let graph = TaskGraph::of_cards(shown.filter(|task| !task.state.frees_dependants()));
     let paint = Paint { on: dashboard.theme.color };
-    let text = graph.draw(crate::ui::GraphFormat::Text, paint);
+    let text = graph.draw(crate::GraphFormat::Text, paint);
     let lines: Vec<&str> = text.lines().collect();
     let rows = usize::from(area.height);
     let scrolled = dashboard.scrolled.get(&Panel::Board).copied().unwrap_or(0);

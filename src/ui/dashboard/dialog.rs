@@ -6,9 +6,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::editor::LineEditor;
 use super::effect::Effect;
 use super::form::{ActionForm, DialogStep};
-use crate::model::id::{MemberName, RequestId, TaskId};
-use crate::model::user_question::UserQuestion;
-use crate::ops::views::snapshot::TeamChoice;
+use model::id::{MemberName, RequestId, TaskId};
+use model::user_question::UserQuestion;
+use ops::views::snapshot::TeamChoice;
 
 /// A dialog, which receives all keys while it is open.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use super::team_action::TeamAction;
-use crate::model::id::{MemberName, TaskId, TeamName};
-use crate::model::input::{Key, Text};
+use model::id::{MemberName, TaskId, TeamName};
+use model::input::{Key, Text};
 
 /// A command that a person has chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ChosenCommand {
+pub enum ChosenCommand {
     Action(TeamAction),
     /// A verb of phalanx with its arguments, as typed into the palette, for the team on display.
     Typed(Vec<String>),
@@ -39,7 +39,7 @@ impl ChosenCommand {
 
 /// The continuation after a command has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AfterRun {
+pub enum AfterRun {
     /// A line of output is shown at the bottom, more as a page.
     Report,
     /// The output is shown as a page with this title.
@@ -54,32 +54,32 @@ pub(crate) enum AfterRun {
 
 /// A command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FinishedCommand {
-    pub(crate) command: ChosenCommand,
-    pub(crate) after: AfterRun,
-    pub(crate) success: bool,
+pub struct FinishedCommand {
+    pub command: ChosenCommand,
+    pub after: AfterRun,
+    pub success: bool,
     /// Standard output and standard error.
-    pub(crate) output: String,
+    pub output: String,
 }
 
 /// The word at the cursor, as far as it is typed, and the words before it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CompletionRequest {
-    pub(crate) words: Vec<String>,
-    pub(crate) current: String,
+pub struct CompletionRequest {
+    pub words: Vec<String>,
+    pub current: String,
 }
 
 /// A word that the palette offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PaletteCandidate {
-    pub(crate) value: String,
+pub struct PaletteCandidate {
+    pub value: String,
     /// Its description, which may be empty.
-    pub(crate) about: String,
+    pub about: String,
 }
 
 /// A request to the driver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
     Quit,
     Suspend,
     /// Draw every cell again.
@@ -121,11 +121,11 @@ pub(crate) enum Effect {
 
 /// The choices of the forms for a new member and a new team.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FormChoices {
-    pub(crate) profiles: Vec<String>,
-    pub(crate) roles: Vec<String>,
+pub struct FormChoices {
+    pub profiles: Vec<String>,
+    pub roles: Vec<String>,
     /// Names of templates, then manifests in the working directory.
-    pub(crate) sources: Vec<String>,
+    pub sources: Vec<String>,
     /// Profiles of agents whose program is installed.
-    pub(crate) agents: Vec<String>,
+    pub agents: Vec<String>,
 }

@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use super::editor::LineEditor;
 use super::effect::FormChoices;
 use super::team_action::{NewMember, NewTeam, TeamAction};
-use crate::model::id::{MemberName, TaskId};
+use model::id::{MemberName, TaskId};
 
 /// Stands for a line break in a field, which has one line.
 const BREAK: char = '↵';

@@ -18,12 +18,12 @@ use super::state::Dashboard;
 use super::theme::Tone;
 use super::words::cut;
 use super::{board, lists, members, overlay};
-use crate::model::assessment::Doing;
-use crate::model::id::HostName;
-use crate::model::task::TaskState;
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::views::snapshot::TaskCard;
+use model::assessment::Doing;
+use model::id::HostName;
+use model::task::TaskState;
+use model::text;
+use model::time::Timestamp;
+use ops::views::snapshot::TaskCard;
 
 const NOTHING_WAITS: &str = "nothing waits for you";
 /// Cells between the names in the list of panels.
@@ -36,7 +36,7 @@ impl Dashboard {
     }
 
     /// Draws the dashboard.
-    pub(crate) fn draw(&mut self, frame: &mut Frame<'_>, now: Timestamp) {
+    pub fn draw(&mut self, frame: &mut Frame<'_>, now: Timestamp) {
         self.expire_notices(now);
         let area = frame.area();
         self.places = places(area, self.view());
@@ -144,7 +144,7 @@ impl Dashboard {
             (Some(lead), _) if lead.state == "stopped" => format!("lead {} is stopped", lead.pid),
             (Some(lead), _) => {
                 let led = lead.age_ms + now.since(snapshot.read_at);
-                format!("led for {}", crate::model::time::human(led))
+                format!("led for {}", model::time::human(led))
             }
             (None, Some(lead)) => format!("lead {} has died", lead.pid),
             (None, None) => "no lead".to_owned(),

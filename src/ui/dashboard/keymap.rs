@@ -6,18 +6,18 @@ use super::keys::{self, BINDINGS, KeyCommand, label};
 
 /// A command with its default keys, as the settings name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DefaultKeys {
+pub struct DefaultKeys {
     /// The title of its section.
-    pub(crate) group: &'static str,
+    pub group: &'static str,
     /// The command in kebab case.
-    pub(crate) command: String,
-    pub(crate) keys: &'static [&'static str],
-    pub(crate) help: &'static str,
+    pub command: String,
+    pub keys: &'static [&'static str],
+    pub help: &'static str,
 }
 
 /// The keys of each command, in the order of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Keymap(Vec<(KeyCommand, Vec<String>)>);
+pub struct Keymap(Vec<(KeyCommand, Vec<String>)>);
 
 impl Default for Keymap {
     fn default() -> Keymap {
@@ -28,7 +28,7 @@ impl Default for Keymap {
 
 impl Keymap {
     /// Returns all commands with their default keys.
-    pub(crate) fn defaults() -> Vec<DefaultKeys> {
+    pub fn defaults() -> Vec<DefaultKeys> {
         let default = |binding: &keys::Binding| DefaultKeys {
             group: binding.group.into(),
             command: command_name(binding.command),
@@ -39,7 +39,7 @@ impl Keymap {
     }
 
     /// Replaces the keys of the command of this name. The names of the keys are those of tmux.
-    pub(crate) fn bind(&mut self, command: &str, keys: Vec<String>) {
+    pub fn bind(&mut self, command: &str, keys: Vec<String>) {
         let known = self.0.iter_mut().find(|(known, _)| command_name(*known) == command);
         if let Some((_, bound)) = known {
             *bound = keys;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::layout::Panel;
-use crate::model::input::Key;
+use model::input::Key;
 
 /// The command of a key. The settings name it in kebab case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]

@@ -13,15 +13,15 @@ use super::scroll::{DrawnPart, bounded};
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, wrap};
-use crate::model::envelope::Envelope;
-use crate::model::event::{Event, EventKind};
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::decisions::requests::Shown;
-use crate::ops::views::snapshot::SentMessage;
-use crate::ui::events::{EventFormat, event_lines};
-use crate::ui::request_page::request_text;
-use crate::ui::{Paint, message};
+use crate::events::{EventFormat, event_lines};
+use crate::request_page::request_text;
+use crate::{Paint, message};
+use model::envelope::Envelope;
+use model::event::{Event, EventKind};
+use model::text;
+use model::time::Timestamp;
+use ops::decisions::requests::Shown;
+use ops::views::snapshot::SentMessage;
 
 /// Draws the open requests, and below them the selected one in full as far as it fits.
 pub(super) fn draw_requests(

@@ -9,10 +9,10 @@ use super::keys::KeyCommand;
 use super::state::{Dashboard, MINUTE_MS};
 use super::theme::Tone;
 use super::words::{cut, fit};
-use crate::model::assessment::Doing;
-use crate::model::id::MemberName;
-use crate::model::time::Timestamp;
-use crate::ops::members::status::MemberStatus;
+use model::assessment::Doing;
+use model::id::MemberName;
+use model::time::Timestamp;
+use ops::members::status::MemberStatus;
 
 /// Width from which on one row is enough for a member.
 const WIDE: u16 = 70;

@@ -26,18 +26,18 @@ mod state;
 mod submit;
 mod targets;
 mod team_action;
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "testing"))]
+pub mod tests;
 mod theme;
 mod words;
 
 use layout::Panel;
 
-pub(crate) use effect::{
+pub use effect::{
     AfterRun, ChosenCommand, CompletionRequest, Effect, FinishedCommand, FormChoices,
     PaletteCandidate,
 };
-pub(crate) use keymap::Keymap;
-pub(crate) use state::Dashboard;
-pub(crate) use team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};
-pub(crate) use theme::{ColorRole, Shade, Theme, ThemeColors};
+pub use keymap::Keymap;
+pub use state::Dashboard;
+pub use team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};
+pub use theme::{ColorRole, Shade, Theme, ThemeColors};

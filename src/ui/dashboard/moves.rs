@@ -6,7 +6,7 @@ use super::effect::Effect;
 use super::keys::KeyCommand;
 use super::layout::Panel;
 use super::state::{Dashboard, DraggedEdge};
-use crate::model::time::Timestamp;
+use model::time::Timestamp;
 
 /// Lines that one step of the mouse wheel scrolls.
 const WHEEL: isize = 3;

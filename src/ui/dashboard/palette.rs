@@ -50,7 +50,7 @@ impl Dashboard {
     }
 
     /// Takes the answer to a request; one about an earlier line is dropped.
-    pub(crate) fn set_candidates(
+    pub fn set_candidates(
         &mut self,
         request: &CompletionRequest,
         candidates: Vec<PaletteCandidate>,

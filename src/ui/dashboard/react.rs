@@ -13,16 +13,16 @@ use super::layout::Panel;
 use super::state::{Dashboard, MemberOrder};
 use super::targets::AnswerTarget;
 use super::theme::Tone;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::input::Text;
-use crate::model::time::Timestamp;
-use crate::ops::views::screen::ScreenUpdate;
-use crate::ops::views::snapshot::{AttentionCause, TeamChoice, TeamSnapshot};
+use model::id::{MemberName, TaskId};
+use model::input::Text;
+use model::time::Timestamp;
+use ops::views::screen::ScreenUpdate;
+use ops::views::snapshot::{AttentionCause, TeamChoice, TeamSnapshot};
 use strum::VariantArray;
 
 impl Dashboard {
     /// Handles an event of the terminal.
-    pub(crate) fn handle(&mut self, event: &Event, now: Timestamp) -> Vec<Effect> {
+    pub fn handle(&mut self, event: &Event, now: Timestamp) -> Vec<Effect> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(*key, now),
             Event::Mouse(mouse) => self.mouse(*mouse, now),
@@ -32,7 +32,7 @@ impl Dashboard {
     }
 
     /// Takes a newer state of the team.
-    pub(crate) fn set_snapshot(&mut self, snapshot: TeamSnapshot) -> Vec<Effect> {
+    pub fn set_snapshot(&mut self, snapshot: TeamSnapshot) -> Vec<Effect> {
         let (before, typing_to) = (self.request_id_in_focus(), self.member.clone());
         let was_typing = self.typing;
         self.take_snapshot(snapshot);
@@ -50,37 +50,37 @@ impl Dashboard {
     }
 
     /// Shows why the team cannot be read; the last state stays on display.
-    pub(crate) fn set_problem(&mut self, problem: String) {
+    pub fn set_problem(&mut self, problem: String) {
         self.problem = Some(problem);
     }
 
     /// Shows that the team was deleted; the last state stays on display.
-    pub(crate) fn set_team_gone(&mut self) {
+    pub fn set_team_gone(&mut self) {
         (self.problem, self.is_deleted) = (Some(self.deleted_words()), true);
     }
 
     /// Shows another team, of which nothing is known yet and no screen is followed.
-    pub(crate) fn set_team(&mut self, team: &str) {
+    pub fn set_team(&mut self, team: &str) {
         let (theme, split) = (self.theme, self.split);
         let keymap = std::mem::take(&mut self.keymap);
         *self = Dashboard::new(team, theme).with_keymap(keymap);
         self.split = split;
     }
 
-    pub(crate) fn set_screen(&mut self, member: &MemberName, update: ScreenUpdate) {
+    pub fn set_screen(&mut self, member: &MemberName, update: ScreenUpdate) {
         if self.screen.member.as_ref() == Some(member) {
             self.screen.update(update);
         }
     }
 
-    pub(crate) fn set_history(&mut self, member: &MemberName, text: &str) {
+    pub fn set_history(&mut self, member: &MemberName, text: &str) {
         if self.screen.member.as_ref() == Some(member) {
             let page = self.page(Panel::Screen);
             self.screen.show_history(text, page);
         }
     }
 
-    pub(crate) fn set_teams(&mut self, teams: Vec<TeamChoice>) {
+    pub fn set_teams(&mut self, teams: Vec<TeamChoice>) {
         if let Some(OpenDialog::Teams(picker)) = &mut self.dialog {
             let own = self.team.as_deref();
             let at = teams.iter().position(|team| Some(team.name.as_str()) == own);
@@ -89,26 +89,26 @@ impl Dashboard {
         }
     }
 
-    pub(crate) fn set_form_choices(&mut self, choices: &FormChoices) {
+    pub fn set_form_choices(&mut self, choices: &FormChoices) {
         if let Some(OpenDialog::Form(form)) = &mut self.dialog {
             form.offer(choices);
         }
     }
 
     /// Fills the texts of a task into the form that edits them.
-    pub(crate) fn set_task_texts(&mut self, task: TaskId, subject: &str, description: &str) {
+    pub fn set_task_texts(&mut self, task: TaskId, subject: &str, description: &str) {
         if let Some(OpenDialog::Form(form)) = &mut self.dialog {
             form.fill(task, subject, description);
         }
     }
 
     /// Shows a problem of the driver.
-    pub(crate) fn report_problem(&mut self, words: &str, now: Timestamp) {
+    pub fn report_problem(&mut self, words: &str, now: Timestamp) {
         self.notify(words, Tone::Bad, now);
     }
 
     /// Handles the end of a command.
-    pub(crate) fn finish(&mut self, done: FinishedCommand, now: Timestamp) -> Vec<Effect> {
+    pub fn finish(&mut self, done: FinishedCommand, now: Timestamp) -> Vec<Effect> {
         let text = done.command.text();
         if let Some(at) = self.running.iter().position(|running| *running == done.command) {
             self.running.remove(at);

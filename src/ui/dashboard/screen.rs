@@ -11,10 +11,10 @@ use super::scroll::{DrawnPart, bounded};
 use super::search::ScreenSearch;
 use super::theme::{Theme, Tone};
 use super::words::cut;
-use crate::model::id::{Incarnation, MemberName};
-use crate::model::text;
-use crate::ops::views::screen::ScreenUpdate;
-use crate::sys::contain::contain;
+use model::id::{Incarnation, MemberName};
+use model::text;
+use ops::views::screen::ScreenUpdate;
+use sys::contain::contain;
 
 /// Largest size of a terminal that is drawn.
 const MOST: (u16, u16) = (500, 1000);

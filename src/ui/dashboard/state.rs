@@ -12,18 +12,16 @@ use super::keys::KeyCommand;
 use super::layout::{LayoutView, Panel, Places, Split};
 use super::screen::ScreenView;
 use super::theme::{Theme, Tone};
-use crate::model::assessment::Doing;
-use crate::model::envelope::Envelope;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::protocol::Message;
-use crate::model::task::TaskState;
-use crate::model::time::Timestamp;
-use crate::ops::decisions::requests::Shown;
-use crate::ops::members::status::{LeftStatus, MemberStatus};
-use crate::ops::views::snapshot::{
-    AttentionCause, AttentionItem, MemberDetails, TaskCard, TeamSnapshot,
-};
-use crate::ui::mail::in_one_line;
+use crate::mail::in_one_line;
+use model::assessment::Doing;
+use model::envelope::Envelope;
+use model::id::{MemberName, TaskId};
+use model::protocol::Message;
+use model::task::TaskState;
+use model::time::Timestamp;
+use ops::decisions::requests::Shown;
+use ops::members::status::{LeftStatus, MemberStatus};
+use ops::views::snapshot::{AttentionCause, AttentionItem, MemberDetails, TaskCard, TeamSnapshot};
 
 pub(super) const MINUTE_MS: u64 = 60_000;
 const SECOND_MS: u64 = 1_000;
@@ -91,7 +89,7 @@ pub(super) struct Notice {
 }
 
 /// The dashboard. It draws and decides; its driver carries out the effects.
-pub(crate) struct Dashboard {
+pub struct Dashboard {
     pub(super) theme: Theme,
     pub(super) keymap: Keymap,
     /// The label of the key of the last command.
@@ -161,18 +159,18 @@ pub(super) enum DraggedEdge {
 
 impl Dashboard {
     /// Creates the dashboard of a team of which nothing is known yet.
-    pub(crate) fn new(team: &str, theme: Theme) -> Dashboard {
+    pub fn new(team: &str, theme: Theme) -> Dashboard {
         let team = Some(team.to_owned());
         Dashboard { team, dialog: None, ..Dashboard::choosing_a_team(theme) }
     }
 
     /// Returns the lead's unread messages that the focused panel has shown since the last call.
-    pub(crate) fn take_shown_mail(&mut self) -> Vec<Envelope> {
+    pub fn take_shown_mail(&mut self) -> Vec<Envelope> {
         std::mem::take(&mut self.unmarked_mail)
     }
 
     /// Creates the dashboard with a list of teams to choose from.
-    pub(crate) fn choosing_a_team(theme: Theme) -> Dashboard {
+    pub fn choosing_a_team(theme: Theme) -> Dashboard {
         Dashboard {
             theme,
             keymap: Keymap::default(),
@@ -216,7 +214,7 @@ impl Dashboard {
     }
 
     /// Replaces the keys.
-    pub(crate) fn with_keymap(self, keymap: Keymap) -> Dashboard {
+    pub fn with_keymap(self, keymap: Keymap) -> Dashboard {
         Dashboard { keymap, ..self }
     }
 
@@ -437,7 +435,7 @@ impl Dashboard {
     /// Returns the milliseconds after which the display changes without any input, because ages
     /// grow: each second while one is below a minute, else each minute. `None` if nothing on
     /// display has an age.
-    pub(crate) fn redraw_after_ms(&self, now: Timestamp) -> Option<u64> {
+    pub fn redraw_after_ms(&self, now: Timestamp) -> Option<u64> {
         let snapshot = self.snapshot.as_ref()?;
         let members = snapshot.details.values().filter_map(|details| details.state_since);
         let tasks = snapshot.tasks.iter().filter_map(|task| task.running_since);
@@ -452,7 +450,7 @@ impl Dashboard {
     }
 
     /// Returns what waits for a person, to notify about what is new.
-    pub(crate) fn waiting(&self) -> &[AttentionItem] {
+    pub fn waiting(&self) -> &[AttentionItem] {
         &self.attention
     }
 }

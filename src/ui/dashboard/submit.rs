@@ -8,9 +8,9 @@ use super::layout::Panel;
 use super::state::Dashboard;
 use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
-use crate::model::id::MemberName;
-use crate::model::task_ref::TaskRef;
-use crate::model::time::Timestamp;
+use model::id::MemberName;
+use model::task_ref::TaskRef;
+use model::time::Timestamp;
 
 impl Dashboard {
     /// Opens the search in the screen of the selected member.

@@ -10,13 +10,13 @@ use super::layout::Panel;
 use super::lists;
 use super::state::Dashboard;
 use super::team_action::TeamAction;
-use crate::model::id::{MemberName, RequestId, TaskId};
-use crate::model::protocol::Message;
-use crate::model::question::{Ask, QuestionKind};
-use crate::model::task::{TaskAction, TaskState};
-use crate::model::text;
-use crate::ops::decisions::requests::Shown;
-use crate::ops::views::snapshot::TaskCard;
+use model::id::{MemberName, RequestId, TaskId};
+use model::protocol::Message;
+use model::question::{Ask, QuestionKind};
+use model::task::{TaskAction, TaskState};
+use model::text;
+use ops::decisions::requests::Shown;
+use ops::views::snapshot::TaskCard;
 
 /// The object of the keys that answer.
 #[derive(Debug, Clone, PartialEq, Eq)]

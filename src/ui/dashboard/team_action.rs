@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::model::id::{MemberName, RequestId, TaskId};
-use crate::model::task_ref::TaskRef;
+use model::id::{MemberName, RequestId, TaskId};
+use model::task_ref::TaskRef;
 
 /// An action on a team, with the object that it acts on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TeamAction {
+pub enum TeamAction {
     Send {
         to: MemberName,
         text: String,
@@ -78,7 +78,7 @@ pub(crate) enum TeamAction {
 
 /// An answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum RequestAnswer {
+pub enum RequestAnswer {
     Approve,
     /// Approves, and adds a rule that allows the same from now on.
     ApproveAlways,
@@ -93,24 +93,24 @@ pub(crate) enum RequestAnswer {
 
 /// A member that is to be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NewMember {
-    pub(crate) name: MemberName,
-    pub(crate) profile: Option<String>,
-    pub(crate) role: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) prompt: Option<String>,
-    pub(crate) worktree: bool,
+pub struct NewMember {
+    pub name: MemberName,
+    pub profile: Option<String>,
+    pub role: Option<String>,
+    pub model: Option<String>,
+    pub prompt: Option<String>,
+    pub worktree: bool,
 }
 
 /// A team that is to be started in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NewTeam {
+pub struct NewTeam {
     /// The name of a template, or the path of a manifest.
-    pub(crate) source: String,
+    pub source: String,
     /// The task for the team of a template.
-    pub(crate) task: Option<String>,
+    pub task: Option<String>,
     /// The profile of the agents of a template.
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
 }
 
 impl TeamAction {

@@ -5,21 +5,21 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 use strum::EnumCount;
 
-use crate::model::assessment::Doing;
-use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
-use crate::model::task::TaskState;
+use model::assessment::Doing;
+use model::lifecycle::MemberState;
+use model::need::Need;
+use model::task::TaskState;
 
 /// The appearance of the dashboard, by the abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Theme {
+pub struct Theme {
     /// Colours are on.
-    pub(crate) color: bool,
+    pub color: bool,
     /// The background is light.
-    pub(crate) light: bool,
+    pub light: bool,
     /// Only ASCII is drawn for lines and symbols.
-    pub(crate) ascii: bool,
-    pub(crate) colors: ThemeColors,
+    pub ascii: bool,
+    pub colors: ThemeColors,
 }
 
 /// The meaning of a piece of text.
@@ -54,7 +54,7 @@ pub(crate) enum Tone {
     strum::VariantArray,
 )]
 #[strum(serialize_all = "kebab-case")]
-pub(crate) enum ColorRole {
+pub enum ColorRole {
     Good,
     Working,
     Waiting,
@@ -66,19 +66,19 @@ pub(crate) enum ColorRole {
 
 /// A colour for a dark and a light background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shade {
-    pub(crate) dark: Color,
-    pub(crate) light: Color,
+pub struct Shade {
+    pub dark: Color,
+    pub light: Color,
 }
 
 /// The colours of the meanings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ThemeColors([Shade; ColorRole::COUNT]);
+pub struct ThemeColors([Shade; ColorRole::COUNT]);
 
 impl ThemeColors {
     /// The default colours, in the order of [`ColorRole`]. They follow the palette of Okabe and
     /// Ito, which people with any colour vision can tell apart.
-    pub(crate) const DEFAULT: ThemeColors = ThemeColors([
+    pub const DEFAULT: ThemeColors = ThemeColors([
         indexed(36, 29),
         indexed(75, 25),
         indexed(214, 130),
@@ -87,11 +87,11 @@ impl ThemeColors {
         indexed(237, 254),
     ]);
 
-    pub(crate) fn shade(&self, role: ColorRole) -> Shade {
+    pub fn shade(&self, role: ColorRole) -> Shade {
         self.0[role as usize]
     }
 
-    pub(crate) fn set(&mut self, role: ColorRole, shade: Shade) {
+    pub fn set(&mut self, role: ColorRole, shade: Shade) {
         self.0[role as usize] = shade;
     }
 }
@@ -222,9 +222,9 @@ impl Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::record::PlannedRestart;
-    use crate::model::team::COLORS;
-    use crate::model::time::Timestamp;
+    use model::record::PlannedRestart;
+    use model::team::COLORS;
+    use model::time::Timestamp;
     use strum::VariantArray;
 
     const DARK: Theme =

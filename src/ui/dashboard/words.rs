@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::theme::{Theme, Tone};
-use crate::model::text;
+use model::text;
 
 /// Returns one line of at most `width` cells; longer text ends with `…`.
 pub(super) fn cut(foreign: &str, width: usize) -> String {
@@ -43,7 +43,7 @@ pub(super) fn position(at: usize, rows: usize, count: usize) -> Option<String> {
     (count > rows).then(|| format!("{}/{count}", (at + 1).min(count)))
 }
 
-/// Converts a line with the colours of [`Paint`](crate::ui::Paint) into styled text. Any other
+/// Converts a line with the colours of [`Paint`](crate::Paint) into styled text. Any other
 /// control character becomes visible.
 pub(super) fn painted(line: &str, theme: Theme) -> Line<'static> {
     let mut spans = Vec::new();

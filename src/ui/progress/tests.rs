@@ -1,13 +1,13 @@
 //! Progress of a team, from its events to the lines of a frame.
 
 use super::*;
-use crate::model::event::Note;
-use crate::model::id::TeamName;
-use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
-use crate::model::record::PlannedRestart;
+use model::event::Note;
+use model::id::TeamName;
+use model::lifecycle::MemberState;
+use model::need::Need;
+use model::record::PlannedRestart;
 
-pub(in crate::ui) fn event(ms: u64, note: Note) -> Event {
+pub(crate) fn event(ms: u64, note: Note) -> Event {
     Event {
         id: "e".to_owned(),
         cause: note.cause,
@@ -20,12 +20,12 @@ pub(in crate::ui) fn event(ms: u64, note: Note) -> Event {
     }
 }
 
-pub(in crate::ui) fn name(name: &str) -> MemberName {
+pub(crate) fn name(name: &str) -> MemberName {
     MemberName::new(name).expect("name")
 }
 
 /// A short run: `ada` completes one task and fails the next; a third is never started.
-pub(in crate::ui) fn run() -> Vec<Event> {
+pub(crate) fn run() -> Vec<Event> {
     let task = |kind, id, subject: &str| Note::of(kind).task(TaskId(id)).with("subject", subject);
     let ada = name("ada");
     let state =

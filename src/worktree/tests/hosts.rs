@@ -1,8 +1,8 @@
 //! Copies of a repository on hosts, their worktrees, and the commits that come back from them.
 
 use super::*;
-use crate::model::id::HostName;
-use crate::model::worktree::{RepositoryCopy, WorktreeOrigin};
+use model::id::HostName;
+use model::worktree::{RepositoryCopy, WorktreeOrigin};
 
 /// A repository, and a host with a copy of it in another directory.
 struct Pair {

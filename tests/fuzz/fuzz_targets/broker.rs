@@ -3,5 +3,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = phalanx::testing::parse_broker_message(bytes);
+    let _ = testing::parse_broker_message(bytes);
 });

@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = phalanx::testing::parse_mailbox(bytes);
+    let _ = testing::parse_mailbox(bytes);
 });

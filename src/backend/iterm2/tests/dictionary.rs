@@ -3,8 +3,8 @@
 
 use super::super::script::Script;
 use super::harness::Mac;
-use crate::backend::BackendError;
-use crate::model::placement::Layout;
+use crate::BackendError;
+use model::placement::Layout;
 
 macro_rules! told {
     ($($line:literal)*) => {

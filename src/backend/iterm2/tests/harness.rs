@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::{Iterm2, ItermHome};
-use crate::backend::{Backend, BackendError, Label, PlacementRequest};
-use crate::model::id::MemberName;
-use crate::model::placement::{ItermSession, Layout, Placement};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::{exec, fs};
+use crate::{Backend, BackendError, Label, PlacementRequest};
+use model::id::MemberName;
+use model::placement::{ItermSession, Layout, Placement};
+use sys::clock::{self, Deadline};
+use sys::{exec, fs};
 
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ pub(super) struct Mac {
 impl Mac {
     pub(super) fn new() -> Mac {
         let dir = tempfile::tempdir().expect("a directory for the state");
-        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/osascript/osascript");
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/osascript/osascript");
         std::os::unix::fs::symlink(fixture, dir.path().join("osascript")).expect("a link");
         let leader = ItermSession { session_id: String::new(), tty: String::new() };
         let mut mac = Mac { dir, leader };

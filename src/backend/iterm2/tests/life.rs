@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::super::{count_sessions, probe};
 use super::harness::{Mac, launch, place_one, until};
-use crate::backend::{Backend, CloseOutcome, Label, Mark, PlacementRequest};
-use crate::model::id::MemberName;
-use crate::model::placement::{BackendKind, Layout, Placement, Verdict};
-use crate::model::spec::Terminal;
-use crate::sys::{exec, fs};
+use crate::{Backend, CloseOutcome, Label, Mark, PlacementRequest};
+use model::id::MemberName;
+use model::placement::{BackendKind, Layout, Placement, Verdict};
+use model::spec::Terminal;
+use sys::{exec, fs};
 
 fn a_label(name: &str, role: &str) -> Label {
     let (name, role) = (name.to_owned(), Some(role.to_owned()));

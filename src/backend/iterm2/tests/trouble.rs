@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::harness::{Mac, launch, place_one, until};
-use crate::backend::{Backend, BackendError, CloseOutcome, Mark};
-use crate::model::placement::{ItermSession, Layout, Placement, Verdict};
-use crate::sys::fs;
-use crate::sys::proc::Process;
+use crate::{Backend, BackendError, CloseOutcome, Mark};
+use model::placement::{ItermSession, Layout, Placement, Verdict};
+use sys::fs;
+use sys::proc::Process;
 
 fn hint(problem: &BackendError) -> String {
     problem.hint().unwrap_or_default()

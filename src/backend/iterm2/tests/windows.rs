@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::harness::{Mac, place_one, until};
-use crate::backend::{Backend, CloseOutcome, Label, Mark};
-use crate::model::input::{Input, Text};
-use crate::model::placement::{Layout, Placement, Verdict};
+use crate::{Backend, CloseOutcome, Label, Mark};
+use model::input::{Input, Text};
+use model::placement::{Layout, Placement, Verdict};
 
 /// LY-02: a session belongs to the team by its id, token and terminal, wherever the user moves it.
 #[test]

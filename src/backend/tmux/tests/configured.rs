@@ -8,8 +8,8 @@ use super::super::probe::probe;
 use super::harness::{
     FIXTURES, Lab, all_closed, closed, exists, launch, launches, marks, pane, placed, run, until,
 };
-use crate::backend::{Backend, BackendError, Label, TmuxHome};
-use crate::model::placement::{Layout, Verdict};
+use crate::{Backend, BackendError, Label, TmuxHome};
+use model::placement::{Layout, Verdict};
 
 #[test]
 fn pt_06_detached_team_works_under_a_hostile_configuration() {
@@ -228,7 +228,7 @@ fn sp_03_batch_larger_than_one_call_is_placed_completely() {
         assert_eq!(words, format!("{} {}", launch.member, launch.token));
     }
     let huge = launch("huge");
-    let huge = crate::backend::PlacementRequest {
+    let huge = crate::PlacementRequest {
         argv: vec!["/bin/echo".into(), "x".repeat(20_000).into()],
         ..huge
     };

@@ -8,16 +8,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::Tmux;
-use crate::backend::{Backend, CloseOutcome, InsidePane, Label, Mark, PlacementRequest, TmuxHome};
-use crate::model::id::MemberName;
-use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
-use crate::sys::clock::{self, Deadline};
-use crate::sys::{exec, fs};
+use crate::{Backend, CloseOutcome, InsidePane, Label, Mark, PlacementRequest, TmuxHome};
+use model::id::MemberName;
+use model::placement::{Layout, Placement, TmuxPane, Verdict};
+use sys::clock::{self, Deadline};
+use sys::{exec, fs};
 
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tmux");
+pub(super) const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/tmux");
 
 /// One private server, or the location for one.
 pub(super) struct Lab {
@@ -235,7 +235,7 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
 pub(super) fn launch_of(member: &str, argv: &[&str]) -> PlacementRequest {
     PlacementRequest {
         member: MemberName::existing(member).expect("a name"),
-        token: format!("tok-{}", crate::sys::rand::token()),
+        token: format!("tok-{}", sys::rand::token()),
         argv: argv.iter().map(OsString::from).collect(),
         label: Label {
             name: member.to_owned(),

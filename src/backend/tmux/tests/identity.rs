@@ -6,9 +6,9 @@ use super::super::Tmux;
 use super::harness::{
     Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until,
 };
-use crate::backend::{Backend, CloseOutcome, Label, Mark, TmuxHome};
-use crate::model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
-use crate::sys::proc::{Liveness, Process, liveness, wait_exit};
+use crate::{Backend, CloseOutcome, Label, Mark, TmuxHome};
+use model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
+use sys::proc::{Liveness, Process, liveness, wait_exit};
 
 /// Returns a copy of the placement with one part changed.
 fn changed(placement: &Placement, change: impl FnOnce(&mut TmuxPane)) -> Placement {
@@ -169,7 +169,7 @@ fn cr_11_missing_socket_is_unknown_not_gone() {
     let places = placed(&tmux, &all);
     let (place, token) = (&places[0], all[0].token.as_str());
     let aside = lab.path("aside");
-    crate::sys::fs::rename(&lab.socket, &aside).expect("moved");
+    sys::fs::rename(&lab.socket, &aside).expect("moved");
     assert!(is_unknown(&refused(&tmux, place, token)));
     assert!(tmux.screen(place, token, 5).is_err());
     // A lead whose own tmux cannot be reached does not start another server.
@@ -182,7 +182,7 @@ fn cr_11_missing_socket_is_unknown_not_gone() {
     assert!(is_unknown(&refused(&tmux, place, token)));
     lab.tmux(&["kill-server"]);
     until("the second server has gone", || lab.try_tmux(&["list-sessions"]).code != Some(0));
-    crate::sys::fs::rename(&aside, &lab.socket).expect("moved back");
+    sys::fs::rename(&aside, &lab.socket).expect("moved back");
     assert_eq!(tmux.verify(place, token), Verdict::Owned);
     kill_server(place);
     assert_eq!(tmux.verify(place, token), Verdict::Gone);
@@ -271,7 +271,7 @@ fn sd_09_pane_of_a_dead_launcher_is_ours_until_it_closes() {
         Liveness::Alive,
         "ending those is not the backend's business"
     );
-    assert!(crate::sys::proc::signal(child, 9));
+    assert!(sys::proc::signal(child, 9));
 }
 
 #[test]

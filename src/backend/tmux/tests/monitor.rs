@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::super::Tmux;
 use super::harness::{Lab, launch_of, pane, placed, traced, until};
-use crate::backend::{Backend, BackendError, PlacementRequest, ScreenImage, TmuxHome};
-use crate::model::placement::{Placement, Verdict};
-use crate::sys::output_watch::{OutputWatch, Stopper};
+use crate::{Backend, BackendError, PlacementRequest, ScreenImage, TmuxHome};
+use model::placement::{Placement, Verdict};
+use sys::output_watch::{OutputWatch, Stopper};
 
 /// Time limit of a wait for an image.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,10 +6,10 @@ use super::super::Tmux;
 use super::harness::{
     Lab, all_closed, closed, launch, launch_of, launches, pane, placed, traced, until,
 };
-use crate::backend::{Backend, BackendError, TmuxHome};
-use crate::model::id::MemberName;
-use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
-use crate::model::spec::Terminal;
+use crate::{Backend, BackendError, TmuxHome};
+use model::id::MemberName;
+use model::placement::{Layout, Placement, TmuxPane, Verdict};
+use model::spec::Terminal;
 
 #[test]
 fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
@@ -445,8 +445,8 @@ fn sec_02_hostile_names_execute_nothing() {
     let bad = launch("bob");
     let tmux = Tmux::new(lab.home("demo"));
     for token in ["", "a b", "#{pane_id}", "x;"] {
-        let results = tmux
-            .place(&[crate::backend::PlacementRequest { token: token.to_owned(), ..bad.clone() }]);
+        let results =
+            tmux.place(&[crate::PlacementRequest { token: token.to_owned(), ..bad.clone() }]);
         assert!(matches!(results[..], [Err(BackendError::Refused { .. })]), "{token:?}");
     }
     let short = tmux.place(&[launch_of("bob", &["/bin/true"])]);

@@ -1,7 +1,7 @@
 //! Tests of `[team.access]` and `[team.workspace]`.
 
-use crate::config::manifest::Manifest;
-use crate::model::workspace::{WorkspaceMode, WorkspaceRules};
+use crate::manifest::Manifest;
+use model::workspace::{WorkspaceMode, WorkspaceRules};
 
 #[test]
 fn access_and_workspace_are_read() {

@@ -1,8 +1,8 @@
 //! Tests of budgets, prices and the policy for usage limits.
 
-use crate::config::manifest::Manifest;
-use crate::model::budget::OnExceeded;
-use crate::model::settings::Settings;
+use crate::manifest::Manifest;
+use model::budget::OnExceeded;
+use model::settings::Settings;
 
 fn read(keys: &str) -> Result<Settings, String> {
     let text = format!("[team]\nname = \"t\"\n{keys}");

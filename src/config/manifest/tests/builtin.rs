@@ -1,6 +1,6 @@
 //! Tests of the built-in templates.
 
-use crate::config::manifest::{
+use crate::manifest::{
     Manifest, ManifestTemplate, TemplateValues, builtin_template, builtin_templates,
 };
 

@@ -1,6 +1,6 @@
 //! Tests of `[team.routing]`.
 
-use crate::config::manifest::Manifest;
+use crate::manifest::Manifest;
 
 fn read(keys: &str) -> Result<String, String> {
     let text = format!("[team]\nname = \"t\"\n[team.routing]\n{keys}");

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use regex::Regex;
 use toml::{Table, Value};
 
-use crate::config::manifest::{Manifest, ManifestTemplate, TemplateValues};
-use crate::config::manifest::{builtin_template, builtin_templates};
-use crate::model::name::{check_name, check_variable};
-use crate::model::value::{NAME_PATTERN, VARIABLE_PATTERN};
-use crate::sys::fs;
+use crate::manifest::{Manifest, ManifestTemplate, TemplateValues};
+use crate::manifest::{builtin_template, builtin_templates};
+use model::name::{check_name, check_variable};
+use model::value::{NAME_PATTERN, VARIABLE_PATTERN};
 use std::path::{Path, PathBuf};
+use sys::fs;
 
 const EVERY_KEY: &str = include_str!("../../../../fixtures/manifests/every_key.toml");
 
@@ -26,7 +26,7 @@ fn problem(validator: &Validator, text: &str) -> Option<String> {
 }
 
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 /// Returns the name and the text of each file in a folder with this extension.

@@ -1,7 +1,7 @@
 //! An agent lead beside the loop: it marks the messages that it gets as read itself.
 
 use super::*;
-use crate::lead::state::Goal;
+use crate::state::Goal;
 
 fn rests() -> Message {
     Message::IdleNotification(Default::default())

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::model::budget::{Budget, Budgets, OnExceeded};
-use crate::model::launch::{Demand, LaunchSpec, Template};
-use crate::model::settings::Settings;
-use crate::model::usage::{MemberUsage, Usage};
+use model::budget::{Budget, Budgets, OnExceeded};
+use model::launch::{Demand, LaunchSpec, Template};
+use model::settings::Settings;
+use model::usage::{MemberUsage, Usage};
 
 /// No report.
 const NONE: [u64; 0] = [];

@@ -1,11 +1,11 @@
 //! Reminders, on a simulated clock.
 
 use super::*;
-use crate::lead::event::SignOfLife;
-use crate::model::followup::{
+use crate::event::SignOfLife;
+use model::followup::{
     Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy, TaskReminder,
 };
-use crate::model::question::{Question, QuestionKind};
+use model::question::{Question, QuestionKind};
 
 const INTERVAL_MS: u64 = 60_000;
 const TWO: ReminderPolicy =

@@ -1,8 +1,8 @@
 //! Hang detection, on a simulated clock.
 
 use super::*;
-use crate::model::settings::{OnHang, Settings};
-use crate::ops::effects::health::Silence;
+use model::settings::{OnHang, Settings};
+use ops::effects::health::Silence;
 
 const AFTER_S: u64 = 40;
 const CHECK_MS: u64 = 10_000;

@@ -1,7 +1,7 @@
 //! Overdue answers, on a simulated clock.
 
 use super::*;
-use crate::ops::effects::health::Silence;
+use ops::effects::health::Silence;
 
 const PATIENCE_MS: u64 = 60_000;
 

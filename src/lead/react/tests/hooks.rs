@@ -1,9 +1,9 @@
 //! The journal events that trigger hooks.
 
 use super::*;
-use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::hook::HookEvent;
-use crate::model::id::TeamName;
+use model::event::{Event as Noted, EventKind, Note};
+use model::hook::HookEvent;
+use model::id::TeamName;
 
 /// The `n`th journal event about `ann`.
 fn journaled(n: usize, note: Note) -> Noted {

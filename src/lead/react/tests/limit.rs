@@ -1,7 +1,7 @@
 //! Usage limits: attempts to continue, and the report after the last one.
 
 use super::*;
-use crate::model::rate_limit::{LimitHit, RateLimit, ResumePolicy};
+use model::rate_limit::{LimitHit, RateLimit, ResumePolicy};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -90,7 +90,7 @@ fn limited_member_is_not_unresponsive() {
     for task_state in [TaskState::Pending, TaskState::InProgress] {
         for is_limited in [false, true] {
             let (mut state, _) = leading_with(9, refused(None, NOW));
-            state.hang = Some(crate::lead::state::HangRule::new(Default::default(), 60));
+            state.hang = Some(crate::state::HangRule::new(Default::default(), 60));
             let record = match is_limited {
                 true => limited(refused(None, NOW)),
                 false => record("ann", 1, "codex"),

@@ -1,8 +1,8 @@
 //! Members that wait for an answer.
 
 use super::*;
-use crate::lead::event::AnswerSent;
-use crate::model::question::{Question, QuestionKind};
+use crate::event::AnswerSent;
+use model::question::{Question, QuestionKind};
 
 fn plan(id: &str) -> Message {
     Message::parse(&format!(
@@ -200,15 +200,14 @@ fn pm_07_waiting_member_can_be_stopped_and_waits_on_after_a_rejection() {
 #[test]
 fn answers_are_parsed_from_the_journal() {
     let sent = |kind: &str, id: Option<&str>| {
-        let note = crate::model::event::Note::of(crate::model::event::EventKind::MessageSent)
-            .member(&who("ann"));
+        let note = model::event::Note::of(model::event::EventKind::MessageSent).member(&who("ann"));
         let note = note.with("from", "team-lead").with("kind", kind);
         let note = id.iter().fold(note, |note, id| note.with("request_id", *id));
-        crate::model::event::Event {
+        model::event::Event {
             id: "e".to_owned(),
             cause: None,
             at: NOW,
-            team: crate::model::id::TeamName::new("t").expect("name"),
+            team: model::id::TeamName::new("t").expect("name"),
             event: note.event,
             member: note.member,
             task: None,

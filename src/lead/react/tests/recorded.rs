@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::replay::compare_derived;
 use super::*;
-use crate::model::event::{Event as Noted, EventKind};
-use crate::model::question::{Question, QuestionKind};
-use crate::model::wire;
+use model::event::{Event as Noted, EventKind};
+use model::question::{Question, QuestionKind};
+use model::wire;
 
 const DAY: &str = include_str!("../../../../fixtures/journals/day.jsonl");
 

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::lead::event::AnswerSent;
-use crate::lead::state::{Pool, TrackedMember};
-use crate::model::launch::{Demand, LaunchSpec, Scale, Template};
-use crate::model::protocol::news::is_for_loop;
-use crate::model::question::{Question, QuestionKind};
+use crate::event::AnswerSent;
+use crate::state::{Pool, TrackedMember};
+use model::launch::{Demand, LaunchSpec, Scale, Template};
+use model::protocol::news::is_for_loop;
+use model::question::{Question, QuestionKind};
 
 const NAMES: [&str; 4] = ["ann", "bob", "dev-1", "dev-2"];
 type Run = (MemberName, Incarnation);

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::model::board::Board;
-use crate::model::event::{Event, EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::protocol::{Message, TaskCompleted};
-use crate::model::task::{Task, TaskAction, TaskState};
-use crate::model::text;
-use crate::model::time::Timestamp;
-use crate::ops::board::owners::{self, SUBJECT};
-use crate::ops::mail::post::Post;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::failpoint;
+use crate::board::owners::{self, SUBJECT};
+use crate::mail::post::Post;
+use crate::{OpsError, now};
+use model::board::Board;
+use model::event::{Event, EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::protocol::{Message, TaskCompleted};
+use model::task::{Task, TaskAction, TaskState};
+use model::text;
+use model::time::Timestamp;
+use store::TeamStore;
+use sys::failpoint;
 
 /// Time after a change within which the process that made it announces it, unless it was killed.
 const SETTLED: Duration = Duration::from_secs(5);
@@ -98,7 +98,7 @@ pub(super) fn say_end(
 
 /// Journals and announces what happened to tasks where the process that did it was killed before it
 /// could. Returns those tasks.
-pub(in crate::ops) fn say_unsaid(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+pub(crate) fn say_unsaid(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
     let (mut said, first) = team.task_log_ids()?;
     let Some(first) = first else { return Ok(Vec::new()) };
     let board = team.board()?;
@@ -187,11 +187,7 @@ fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Op
 }
 
 /// Returns the tasks that `who` has ended since then.
-pub(in crate::ops) fn ended_by<'b>(
-    board: &'b Board,
-    who: &MemberName,
-    since: Timestamp,
-) -> Vec<&'b Task> {
+pub fn ended_by<'b>(board: &'b Board, who: &MemberName, since: Timestamp) -> Vec<&'b Task> {
     let is_it = |task: &&Task| {
         let by_it = task.extra.ended_by.as_deref() == Some(who.as_str());
         by_it && task.state.is_over() && task.extra.ended_at.is_some_and(|at| at >= since)
@@ -201,7 +197,7 @@ pub(in crate::ops) fn ended_by<'b>(
 
 /// Announces ended tasks whose end is not in the journal, because the process that ended them
 /// crashed. Returns them.
-pub(in crate::ops) fn journal_ends(
+pub(crate) fn journal_ends(
     team: &TeamStore,
     ended: &[&Task],
     journal: &[Event],

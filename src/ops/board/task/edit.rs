@@ -5,24 +5,18 @@ use super::guards::{may_create, must_be_open_to, must_have_verb};
 use super::read::{get, must_be_member};
 use super::steps::{Completed, claim};
 use super::stop::end_command;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::limits::Limits;
-use crate::model::task::{Task, TaskAction, TaskState};
-use crate::ops::board::owners;
-use crate::ops::team::hooks::{self, TeamHooks};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{
-    NewTask, TargetStatus, TaskChanged, TaskChanges, TaskOwner, TaskStep, TeamStore,
-};
-use crate::sys::failpoint;
+use crate::board::owners;
+use crate::team::hooks::{self, TeamHooks};
+use crate::{Context, OpsError, now};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::limits::Limits;
+use model::task::{Task, TaskAction, TaskState};
+use store::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskOwner, TaskStep, TeamStore};
+use sys::failpoint;
 
 /// Adds tasks to the board, all or none, and notifies their owners.
-pub(crate) fn create(
-    ctx: &Context,
-    team: &TeamStore,
-    batch: &[NewTask],
-) -> Result<Vec<Task>, OpsError> {
+pub fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
     batch
         .iter()
         .filter_map(|t| t.owner.as_ref())
@@ -52,7 +46,7 @@ fn inherit_scope(ctx: &Context, team: &TeamStore, batch: &mut [NewTask]) -> Resu
 }
 
 /// Sets the limits of a new task's owner, and whether it must be notified.
-pub(in crate::ops) fn prepare_assignment(
+pub(crate) fn prepare_assignment(
     ctx: &Context,
     team: &TeamStore,
     new: &mut NewTask,
@@ -64,7 +58,7 @@ pub(in crate::ops) fn prepare_assignment(
 }
 
 /// Notifies the owners of new tasks.
-pub(in crate::ops) fn notify_new_owners(
+pub(crate) fn notify_new_owners(
     ctx: &Context,
     team: &TeamStore,
     tasks: &[Task],
@@ -75,18 +69,14 @@ pub(in crate::ops) fn notify_new_owners(
 
 /// As [`create`], for a team whose members are still to start: owners are neither checked nor
 /// notified.
-pub(crate) fn lay_out(
-    ctx: &Context,
-    team: &TeamStore,
-    batch: &[NewTask],
-) -> Result<Vec<Task>, OpsError> {
+pub fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
     let tasks = team.create_tasks(batch, ctx.speaker.as_str(), now())?;
     team.record_all(created(&tasks, &ctx.speaker))?;
     Ok(tasks)
 }
 
 /// Returns the events of new tasks, and of their assignments.
-pub(in crate::ops) fn created(tasks: &[Task], by: &MemberName) -> Vec<Note> {
+pub fn created(tasks: &[Task], by: &MemberName) -> Vec<Note> {
     let notes = tasks.iter().flat_map(|task| {
         let note = Note::of_task(EventKind::TaskCreated, task).with("by", by.as_str());
         [Some(note), assigned(task, by)]
@@ -121,8 +111,8 @@ fn limits(
 /// # Errors
 /// [`OpsError::HookRefused`] if the edit completes the task and a hook rejects that;
 /// [`OpsError::AccessDenied`] if the new owner takes no tasks of this origin;
-/// [`StoreError::NoSuchMember`](crate::store::StoreError::NoSuchMember) for an unknown owner.
-pub(crate) fn update(
+/// [`StoreError::NoSuchMember`](store::StoreError::NoSuchMember) for an unknown owner.
+pub fn update(
     ctx: &Context,
     team: &TeamStore,
     hooks: &TeamHooks,
@@ -180,7 +170,7 @@ pub(crate) fn update(
 
 /// Gives a pending task to a member that was started for it, and claims it for the member. The
 /// member may have claimed it already, and even have completed it.
-pub(crate) fn delegate(
+pub fn delegate(
     ctx: &Context,
     team: &TeamStore,
     id: TaskId,
@@ -245,7 +235,7 @@ fn note_update(
 /// Makes a task that has ended or is stale pending again. A member that an ended task was assigned
 /// to keeps it and is notified, if still there; otherwise any member may claim it. The former owner
 /// of a stale task is notified.
-pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
+pub fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     must_have_verb(team, "retry")?;
     let task = get(team, id)?;
     let is_stale = task.state == TaskState::Stale;
@@ -276,12 +266,7 @@ fn note_retry(team: &TeamStore, before: &Task, task: &Task, by: &str) -> Result<
 }
 
 /// Deletes a task, and notifies the owners of tasks that only it had blocked.
-pub(crate) fn delete(
-    ctx: &Context,
-    team: &TeamStore,
-    id: TaskId,
-    force: bool,
-) -> Result<Task, OpsError> {
+pub fn delete(ctx: &Context, team: &TeamStore, id: TaskId, force: bool) -> Result<Task, OpsError> {
     if force {
         end_command(team, id, &ctx.speaker)?;
     }

@@ -1,20 +1,20 @@
 //! Changes of tasks by other programs: the journal and the notifications.
 
-use crate::model::event::{EventKind, Note};
-use crate::model::external_change::ExternalChange;
-use crate::model::id::{MemberName, TaskId};
-use crate::ops::OpsError;
-use crate::ops::board::owners;
-use crate::store::TeamStore;
+use crate::OpsError;
+use crate::board::owners;
+use model::event::{EventKind, Note};
+use model::external_change::ExternalChange;
+use model::id::{MemberName, TaskId};
+use store::TeamStore;
 
 /// Journals what another program changed in a task.
-pub(crate) fn journal_change(team: &TeamStore, change: ExternalChange) -> Result<(), OpsError> {
+pub fn journal_change(team: &TeamStore, change: ExternalChange) -> Result<(), OpsError> {
     team.record(change_note(change))?;
     Ok(())
 }
 
 /// Notifies the owners of tasks that another program has unblocked (TK-04).
-pub(crate) fn notify_unblocked(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
+pub fn notify_unblocked(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
     owners::freed(team, &MemberName::lead(), tasks, None)
 }
 

@@ -1,17 +1,17 @@
 //! The demands of a team's board and its access policy, checked before a verb changes anything.
 
 use super::read::board;
-use crate::model::board::Board;
-use crate::model::board_policy::{self, BoardPolicy, BoardVersion};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::launch::LaunchSpec;
-use crate::model::scope::Scope;
-use crate::model::task::{Task, TaskState};
-use crate::model::text;
-use crate::ops::authority::access;
-use crate::ops::error::names;
-use crate::ops::{Context, OpsError, now};
-use crate::store::{NewTask, TeamStore};
+use crate::authority::access;
+use crate::error::names;
+use crate::{Context, OpsError, now};
+use model::board::Board;
+use model::board_policy::{self, BoardPolicy, BoardVersion};
+use model::id::{MemberName, TaskId};
+use model::launch::LaunchSpec;
+use model::scope::Scope;
+use model::task::{Task, TaskState};
+use model::text;
+use store::{NewTask, TeamStore};
 
 /// Number of pending tasks that a refusal lists.
 const LISTED: usize = 10;
@@ -28,7 +28,7 @@ fn policy(team: &TeamStore) -> Result<BoardPolicy, OpsError> {
 ///
 /// # Errors
 /// A board of version 1.
-pub(in crate::ops) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(), OpsError> {
+pub(crate) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(), OpsError> {
     match policy(team)?.version {
         BoardVersion::Two => Ok(()),
         BoardVersion::One => Err(OpsError::refused(
@@ -43,7 +43,7 @@ pub(in crate::ops) fn must_have_verb(team: &TeamStore, verb: &str) -> Result<(),
 ///
 /// # Errors
 /// [`OpsError::AccessDenied`], a refusal or a refusal.
-pub(in crate::ops) fn may_create(
+pub(crate) fn may_create(
     ctx: &Context,
     team: &TeamStore,
     batch: &[NewTask],
@@ -97,7 +97,7 @@ pub(super) fn must_be_open_to(
 }
 
 /// Notes that a member has looked at the board, if the team demands that.
-pub(crate) fn note_look(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
+pub fn note_look(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
     if policy(team)?.list_before_create {
         team.set_looked_at(who, now())?;
     }
@@ -110,7 +110,7 @@ pub(crate) fn note_look(team: &TeamStore, who: &MemberName) -> Result<(), OpsErr
 /// A refusal if the team demands a task and none is given, or if the given one
 /// does not exist or has begun; [`OpsError::AccessDenied`] if a member would take no tasks of its
 /// origin.
-pub(crate) fn may_delegate(
+pub fn may_delegate(
     ctx: &Context,
     team: &TeamStore,
     task: Option<TaskId>,

@@ -5,19 +5,19 @@ use std::path::Path;
 use super::guards::must_have_verb;
 use super::read::get;
 use super::steps::end;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{HostName, MemberName, TaskId};
-use crate::model::protocol::Message;
-use crate::model::task::{Progress, Task, TaskAction, TaskState};
-use crate::model::text;
-use crate::ops::board::owners::SUBJECT;
-use crate::ops::board::workspace::workspace_rules;
-use crate::ops::mail::post::Post;
-use crate::ops::mail::send::can_be_told;
-use crate::ops::{Context, OpsError};
-use crate::store::{StoreError, TaskStep, TeamStore};
-use crate::sys::fs::{self, FileKind};
-use crate::sys::rand;
+use crate::board::owners::SUBJECT;
+use crate::board::workspace::workspace_rules;
+use crate::mail::post::Post;
+use crate::mail::send::can_be_told;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::id::{HostName, MemberName, TaskId};
+use model::protocol::Message;
+use model::task::{Progress, Task, TaskAction, TaskState};
+use model::text;
+use store::{StoreError, TaskStep, TeamStore};
+use sys::fs::{self, FileKind};
+use sys::rand;
 
 /// Maximum length of a comment in bytes.
 pub(crate) const MAX_COMMENT: usize = 64 * 1024;
@@ -26,12 +26,7 @@ pub(crate) const MAX_COMMENT: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`OpsError::Usage`] for an empty comment or one longer than [`MAX_COMMENT`].
-pub(crate) fn comment(
-    ctx: &Context,
-    team: &TeamStore,
-    id: TaskId,
-    words: &str,
-) -> Result<Task, OpsError> {
+pub fn comment(ctx: &Context, team: &TeamStore, id: TaskId, words: &str) -> Result<Task, OpsError> {
     must_have_verb(team, "comment")?;
     if words.trim().is_empty() || words.len() > MAX_COMMENT {
         let problem = format!("a comment has 1 to {MAX_COMMENT} bytes, not {}", words.len());
@@ -60,7 +55,7 @@ pub(crate) fn comment(
 /// # Errors
 /// [`StoreError::NotYours`] unless the speaker is the owner or the lead; [`StoreError::NotRunning`]
 /// unless the task is in progress.
-pub(crate) fn report_progress(
+pub fn report_progress(
     ctx: &Context,
     team: &TeamStore,
     id: TaskId,
@@ -81,12 +76,7 @@ pub(crate) fn report_progress(
 /// # Errors
 /// [`OpsError::Usage`] if `path` is not a regular file, or is larger than a file of the workspace
 /// may be.
-pub(crate) fn attach(
-    ctx: &Context,
-    team: &TeamStore,
-    id: TaskId,
-    path: &Path,
-) -> Result<Task, OpsError> {
+pub fn attach(ctx: &Context, team: &TeamStore, id: TaskId, path: &Path) -> Result<Task, OpsError> {
     must_have_verb(team, "attach")?;
     if fs::about(path)?.is_none_or(|about| about.kind != FileKind::File) {
         let problem = format!("{} is not a regular file", path.display());
@@ -113,7 +103,7 @@ pub(crate) fn attach(
 }
 
 /// Resumes a stale task if `who` owns it: its owner is not silent any more. Returns the task.
-pub(crate) fn resume(team: &TeamStore, task: Task, who: &MemberName) -> Result<Task, OpsError> {
+pub fn resume(team: &TeamStore, task: Task, who: &MemberName) -> Result<Task, OpsError> {
     if task.state != TaskState::Stale || !task.is_owned_by(who) {
         return Ok(task);
     }

@@ -6,59 +6,59 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::read::get;
-use crate::model::event::{Event, EventKind};
-use crate::model::id::{HostName, MemberName, TaskId};
-use crate::model::task::{Task, TaskState};
-use crate::model::time::Timestamp;
-use crate::model::wire;
-use crate::model::workspace::WorkspaceFile;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
-use crate::sys::fs::{self, FileKind};
+use crate::OpsError;
+use model::event::{Event, EventKind};
+use model::id::{HostName, MemberName, TaskId};
+use model::task::{Task, TaskState};
+use model::time::Timestamp;
+use model::wire;
+use model::workspace::WorkspaceFile;
+use store::TeamStore;
+use sys::fs::{self, FileKind};
 
 /// A comment on a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Comment {
-    pub(crate) id: String,
-    pub(crate) at: Timestamp,
-    pub(crate) by: Option<MemberName>,
-    pub(crate) text: String,
+pub struct Comment {
+    pub id: String,
+    pub at: Timestamp,
+    pub by: Option<MemberName>,
+    pub text: String,
 }
 
 /// A file that was attached to a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Attachment {
-    pub(crate) at: Timestamp,
-    pub(crate) by: Option<MemberName>,
+pub struct Attachment {
+    pub at: Timestamp,
+    pub by: Option<MemberName>,
     /// The host that has the file; `None` in a team of files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<String>,
+    pub host: Option<String>,
     /// Absolute path.
-    pub(crate) path: String,
+    pub path: String,
     /// Size when it was attached.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// The file is no longer there. False for a file on another host, which cannot be seen from
     /// here.
-    pub(crate) gone: bool,
+    pub gone: bool,
 }
 
 /// A task with its history.
 #[derive(Debug, Clone)]
-pub(crate) struct TaskHistory {
-    pub(crate) task: Task,
+pub struct TaskHistory {
+    pub task: Task,
     /// The state, which is `blocked` while a blocker is open, and `stopping` while its command is
     /// being ended.
-    pub(crate) state: TaskState,
-    pub(crate) comments: Vec<Comment>,
-    pub(crate) attachments: Vec<Attachment>,
+    pub state: TaskState,
+    pub comments: Vec<Comment>,
+    pub attachments: Vec<Attachment>,
     /// Files in the workspace that were written during the task.
-    pub(crate) files: Vec<WorkspaceFile>,
+    pub files: Vec<WorkspaceFile>,
     /// All events about the task, oldest first, with those of comments and attachments.
-    pub(crate) events: Vec<Event>,
+    pub events: Vec<Event>,
 }
 
 /// Reads a task and its history.
-pub(crate) fn history(team: &TeamStore, id: TaskId) -> Result<TaskHistory, OpsError> {
+pub fn history(team: &TeamStore, id: TaskId) -> Result<TaskHistory, OpsError> {
     let task = get(team, id)?;
     let state = team.with_blockers(id)?.state(&task);
     let events = team.task_events(id)?;

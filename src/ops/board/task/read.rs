@@ -4,35 +4,35 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::board::{Board, Refusal};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::scope::Scope;
-use crate::model::settings::Settings;
-use crate::model::task::Task;
-use crate::model::task_ref::TaskRef;
-use crate::ops::OpsError;
-use crate::store::{StoreError, TeamStore};
+use crate::OpsError;
+use model::board::{Board, Refusal};
+use model::id::{MemberName, TaskId};
+use model::scope::Scope;
+use model::settings::Settings;
+use model::task::Task;
+use model::task_ref::TaskRef;
+use store::{StoreError, TeamStore};
 
-pub(crate) fn board(team: &TeamStore) -> Result<Board, OpsError> {
+pub fn board(team: &TeamStore) -> Result<Board, OpsError> {
     Ok(team.board()?)
 }
 
 /// Returns the board, with completed and cancelled tasks only if `all` is set.
-pub(crate) fn board_of(team: &TeamStore, all: bool) -> Result<Board, OpsError> {
+pub fn board_of(team: &TeamStore, all: bool) -> Result<Board, OpsError> {
     Ok(if all { team.board()? } else { team.open_board()? })
 }
 
 /// An origin of tasks, and the number of its tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct ScopeCount {
-    pub(crate) scope: Scope,
-    pub(crate) tasks: usize,
+pub struct ScopeCount {
+    pub scope: Scope,
+    pub tasks: usize,
     /// Tasks that are not over.
-    pub(crate) open: usize,
+    pub open: usize,
 }
 
 /// Returns the distinct origins of the tasks on the board, without that of the team itself.
-pub(crate) fn scopes(team: &TeamStore) -> Result<Vec<ScopeCount>, OpsError> {
+pub fn scopes(team: &TeamStore) -> Result<Vec<ScopeCount>, OpsError> {
     let mut counts: BTreeMap<Scope, (usize, usize)> = BTreeMap::new();
     for task in team.board()?.work().filter(|task| !task.extra.scope.is_empty()) {
         let (tasks, open) = counts.entry(task.extra.scope.clone()).or_default();
@@ -42,7 +42,7 @@ pub(crate) fn scopes(team: &TeamStore) -> Result<Vec<ScopeCount>, OpsError> {
     Ok(counts.into_iter().map(|(scope, (tasks, open))| ScopeCount { scope, tasks, open }).collect())
 }
 
-pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
+pub fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     Ok(team.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
 ///
 /// # Errors
 /// As [`Board::find`], for a key.
-pub(crate) fn find(team: &TeamStore, named: &TaskRef) -> Result<TaskId, OpsError> {
+pub fn find(team: &TeamStore, named: &TaskRef) -> Result<TaskId, OpsError> {
     match named {
         TaskRef::Id(id) => Ok(*id),
         TaskRef::Key(key) => Ok(team.board()?.find(key).map_err(StoreError::from)?),
@@ -61,27 +61,23 @@ pub(crate) fn find(team: &TeamStore, named: &TaskRef) -> Result<TaskId, OpsError
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn find_all(team: &TeamStore, named: &[TaskRef]) -> Result<Vec<TaskId>, OpsError> {
+pub fn find_all(team: &TeamStore, named: &[TaskRef]) -> Result<Vec<TaskId>, OpsError> {
     named.iter().map(|named| find(team, named)).collect()
 }
 
 /// Returns the role of a member, as the roster has it.
-pub(crate) fn role_of(team: &TeamStore, who: &MemberName) -> Result<Option<String>, OpsError> {
+pub fn role_of(team: &TeamStore, who: &MemberName) -> Result<Option<String>, OpsError> {
     Ok(team.team()?.member(who).and_then(|member| member.agent_type.clone()))
 }
 
 /// Returns the task if `who` owns it and it is in progress.
-pub(crate) fn claimed(
-    team: &TeamStore,
-    id: TaskId,
-    who: &MemberName,
-) -> Result<Option<Task>, OpsError> {
+pub fn claimed(team: &TeamStore, id: TaskId, who: &MemberName) -> Result<Option<Task>, OpsError> {
     let task = team.task(id)?;
     Ok(task.filter(|task| task.state.is_running() && task.is_owned_by(who)))
 }
 
 /// Checks that a member of this name is on the team, or is started when there is work for it.
-pub(in crate::ops) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+pub(crate) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
     let comes = |settings: Settings| settings.templates.iter().any(|template| template.makes(name));
     if roster.member(name).is_some() || team.settings()?.is_some_and(comes) {

@@ -2,35 +2,35 @@
 
 use super::guards::must_have_verb;
 use super::read::get;
-use crate::model::event::{EventKind, Note};
-use crate::model::followup::{Escalation, MAX_REMINDERS, TaskReminder};
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::ops::{Context, OpsError, now};
-use crate::store::TeamStore;
+use crate::{Context, OpsError, now};
+use model::event::{EventKind, Note};
+use model::followup::{Escalation, MAX_REMINDERS, TaskReminder};
+use model::id::TaskId;
+use model::task::Task;
+use store::TeamStore;
 
 /// Maximum length of the text in bytes.
 const MAX_TEXT: usize = 4096;
 
 /// A reminder to set. The settings of the team apply where an option is `None`.
 #[derive(Debug, Clone)]
-pub(crate) struct ReminderRequest {
+pub struct ReminderRequest {
     /// The question to be decided.
-    pub(crate) text: String,
+    pub text: String,
     /// Time between two reminders, in milliseconds.
-    pub(crate) every_ms: Option<u64>,
+    pub every_ms: Option<u64>,
     /// Number of reminders.
-    pub(crate) max: Option<u32>,
-    pub(crate) escalation: Option<Escalation>,
+    pub max: Option<u32>,
+    pub escalation: Option<Escalation>,
 }
 
 /// Sets the reminder of an open task. It replaces an earlier one.
 ///
 /// # Errors
 /// [`OpsError::Usage`] for an empty or long text, and without an interval;
-/// [`StoreError::NotYours`](crate::store::StoreError::NotYours) unless the speaker is the owner,
+/// [`StoreError::NotYours`](store::StoreError::NotYours) unless the speaker is the owner,
 /// the creator or the lead.
-pub(crate) fn remind(
+pub fn remind(
     ctx: &Context,
     team: &TeamStore,
     id: TaskId,
@@ -74,7 +74,7 @@ pub(crate) fn remind(
 ///
 /// # Errors
 /// As [`remind`].
-pub(crate) fn unremind(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
+pub fn unremind(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     let task = get(team, id)?;
     if task.extra.reminder.is_none() {
         return Ok(task);

@@ -4,18 +4,18 @@ use super::announce::say_step;
 use super::guards::must_have_verb;
 use super::read::must_be_member;
 use super::stop::end_command;
-use crate::model::board::Board;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::{Task, TaskAction, TaskState};
-use crate::ops::board::owners;
-use crate::ops::team::hooks::{self, TeamHooks};
-use crate::ops::{Context, OpsError, now};
-use crate::store::{ClaimKind, StoreError, TaskStep, TeamStore};
-use crate::sys::failpoint;
+use crate::board::owners;
+use crate::team::hooks::{self, TeamHooks};
+use crate::{Context, OpsError, now};
+use model::board::Board;
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::task::{Task, TaskAction, TaskState};
+use store::{ClaimKind, StoreError, TaskStep, TeamStore};
+use sys::failpoint;
 
 /// Claims a task for a member. With `busy_check`, it must have no other task in progress.
-pub(crate) fn claim(
+pub fn claim(
     team: &TeamStore,
     id: TaskId,
     who: &MemberName,
@@ -27,7 +27,7 @@ pub(crate) fn claim(
 }
 
 /// Claims the next task of this kind for a member of this role, if there is one.
-pub(crate) fn claim_next(
+pub fn claim_next(
     team: &TeamStore,
     who: &MemberName,
     role: Option<&str>,
@@ -43,7 +43,7 @@ pub(crate) fn claim_next(
 
 /// Performs an action that runs no hooks. Returns the task and those that it unblocked, whose
 /// owners are notified.
-pub(crate) fn end(
+pub fn end(
     team: &TeamStore,
     id: TaskId,
     who: &MemberName,
@@ -80,12 +80,12 @@ fn carry_out(
 
 /// A task after `update` or `complete`.
 #[derive(Debug)]
-pub(crate) struct Completed {
-    pub(crate) task: Task,
+pub struct Completed {
+    pub task: Task,
     /// Tasks that can start now.
-    pub(crate) freed: Vec<TaskId>,
+    pub freed: Vec<TaskId>,
     /// Problems with hooks, for the user.
-    pub(crate) complaints: Vec<String>,
+    pub complaints: Vec<String>,
 }
 
 /// Performs an action of `who` on a task. One that completes it happens only if the hooks
@@ -94,7 +94,7 @@ pub(crate) struct Completed {
 /// # Errors
 /// [`OpsError::HookRefused`], with the hook's stderr, if a hook rejects it. No hook runs for an
 /// action that could not be performed anyway.
-pub(crate) fn act(
+pub fn act(
     ctx: &Context,
     team: &TeamStore,
     hooks: &TeamHooks,
@@ -116,7 +116,7 @@ pub(crate) fn act(
 }
 
 /// Releases the tasks of a name that is not on the team and that the lead starts no member for.
-pub(crate) fn release_absent(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
+pub fn release_absent(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
     match must_be_member(team, who) {
         Err(OpsError::Store(StoreError::NoSuchMember { .. })) => release(team, who).map(drop),
         done => done,
@@ -125,7 +125,7 @@ pub(crate) fn release_absent(team: &TeamStore, who: &MemberName) -> Result<(), O
 
 /// Releases the tasks of a member that hangs, after a worker has ended their command. The member is
 /// notified.
-pub(crate) fn release_hanging(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
+pub fn release_hanging(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
     let lead = MemberName::lead();
     let board = team.board()?;
     let running = board.work().filter(|task| task.state.is_running() && task.is_owned_by(who));
@@ -141,7 +141,7 @@ pub(crate) fn release_hanging(team: &TeamStore, who: &MemberName) -> Result<(), 
 }
 
 /// Releases what a member held when it left. Returns that, and the board as it was before.
-pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<(Vec<Task>, Board), OpsError> {
+pub fn release(team: &TeamStore, who: &MemberName) -> Result<(Vec<Task>, Board), OpsError> {
     let (released, board) = team.release_tasks_of(who)?;
     failpoint::hit("task.released");
     for task in &released {

@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, TaskId};
-use crate::model::task::Task;
-use crate::ops::members::presence;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::clock::Deadline;
-use crate::sys::failpoint;
-use crate::sys::proc::Liveness;
+use crate::members::presence;
+use crate::{OpsError, now};
+use model::event::{EventKind, Note};
+use model::id::{MemberName, TaskId};
+use model::task::Task;
+use store::TeamStore;
+use sys::clock::Deadline;
+use sys::failpoint;
+use sys::proc::Liveness;
 
 /// Time limit for a worker to end the command, which includes the grace between SIGTERM and
 /// SIGKILL. After it the task is taken: the worker hangs, or its host cannot be reached.
@@ -68,10 +68,6 @@ fn runner(team: &TeamStore, task: &Task) -> Result<Option<MemberName>, OpsError>
 }
 
 /// Records that a worker has ended the command of a task that another member takes from it.
-pub(crate) fn confirm_stopped(
-    team: &TeamStore,
-    id: TaskId,
-    who: &MemberName,
-) -> Result<(), OpsError> {
+pub fn confirm_stopped(team: &TeamStore, id: TaskId, who: &MemberName) -> Result<(), OpsError> {
     Ok(team.confirm_stopped(id, who)?)
 }

@@ -11,28 +11,28 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use strum::VariantNames;
 
-use crate::config::task_file::{MAX_FAULTS, TaskFileKind};
-use crate::model::board::Board;
-use crate::model::event::{EventKind, Note};
-use crate::model::task_definition::TaskFile;
-use crate::model::text;
-use crate::ops::board::{owners, task};
-use crate::ops::resolve_dir;
-use crate::ops::{Context, OpsError, now};
-use crate::store::{StoreError, TaskImport, TeamStore};
+use crate::board::{owners, task};
+use crate::resolve_dir;
+use crate::{Context, OpsError, now};
 pub(crate) use artifact::ReadFile;
-pub(crate) use resolve::ImportedTask;
+use config::task_file::{MAX_FAULTS, TaskFileKind};
+use model::board::Board;
+use model::event::{EventKind, Note};
+use model::task_definition::TaskFile;
+use model::text;
+pub use resolve::ImportedTask;
 use resolve::{LoadedFile, Resolved};
+use store::{StoreError, TaskImport, TeamStore};
 
 /// The changes of an import.
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct Imported {
-    pub(crate) dry_run: bool,
-    pub(crate) created: Vec<ImportedTask>,
-    pub(crate) updated: Vec<ImportedTask>,
-    pub(crate) unchanged: usize,
+pub struct Imported {
+    pub dry_run: bool,
+    pub created: Vec<ImportedTask>,
+    pub updated: Vec<ImportedTask>,
+    pub unchanged: usize,
     /// Tasks that are done in the file and not on the board.
-    pub(crate) skipped: usize,
+    pub skipped: usize,
 }
 
 /// Imports the tasks of these files; a dry run only returns what would change. Directories of
@@ -42,7 +42,7 @@ pub(crate) struct Imported {
 /// [`OpsError::Usage`] with all faults of the files; a refusal on a board of
 /// version 1; [`OpsError::AccessDenied`], a refusal or a refusal for
 /// new tasks. Nothing is written then.
-pub(crate) fn import(
+pub fn import(
     ctx: &Context,
     team: &TeamStore,
     files: &[PathBuf],

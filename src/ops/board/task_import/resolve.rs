@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::config::ConfigError;
-use crate::config::task_file::MAX_FAULTS;
-use crate::model::board::Board;
-use crate::model::cycle::find_cycle;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::name::nearest;
-use crate::model::task::Task;
-use crate::model::task_definition::{TaskDefinition, TaskFile, names_key, whole_plan};
-use crate::store::{NewTask, TaskChanges, TaskImport, TaskRevision};
+use config::ConfigError;
+use config::task_file::MAX_FAULTS;
+use model::board::Board;
+use model::cycle::find_cycle;
+use model::id::{MemberName, TaskId};
+use model::name::nearest;
+use model::task::Task;
+use model::task_definition::{TaskDefinition, TaskFile, names_key, whole_plan};
+use store::{NewTask, TaskChanges, TaskImport, TaskRevision};
 
 /// Maximum number of tasks in an import.
 const MAX_TASKS: usize = 100_000;
@@ -31,17 +31,17 @@ pub(super) struct LoadedFile {
 
 /// A task that an import creates or changes.
 #[derive(Debug, PartialEq, Serialize)]
-pub(crate) struct ImportedTask {
+pub struct ImportedTask {
     /// `None` for a task that a dry run would create.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) id: Option<TaskId>,
-    pub(crate) key: String,
-    pub(crate) subject: String,
+    pub id: Option<TaskId>,
+    pub key: String,
+    pub subject: String,
     /// Blockers as the file names them; `PLAN/*` are all tasks of a plan.
-    pub(crate) after: Vec<String>,
+    pub after: Vec<String>,
     /// The fields that change; none for a new task.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) fields: Vec<&'static str>,
+    pub fields: Vec<&'static str>,
 }
 
 /// The decision on an import.

@@ -1,10 +1,10 @@
 //! Imports of files into boards in memory: created and changed tasks, refusals.
 
 use super::resolve::{LoadedFile, Resolved, resolve};
-use crate::config::task_file::TaskFileKind;
-use crate::model::board::Board;
-use crate::model::id::TaskId;
-use crate::model::task::{Task, TaskState};
+use config::task_file::TaskFileKind;
+use model::board::Board;
+use model::id::TaskId;
+use model::task::{Task, TaskState};
 
 fn file(name: &str, text: &str) -> LoadedFile {
     let kind = TaskFileKind::of(name.as_ref()).expect("a known kind");

@@ -1,11 +1,11 @@
 //! `answer --always`: derives permission rules that allow the same use of a tool from now on.
 
 use super::asker::{Asker, asker, rules_of};
-use crate::model::question::Question;
-use crate::model::rules::{self, Judgement, Rule, RuleSet, Use};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::{Context, OpsError};
+use model::question::Question;
+use model::rules::{self, Judgement, Rule, RuleSet, Use};
 use serde_json::Value;
+use store::TeamStore;
 
 /// New rules of the team, and the permission updates to send to the asking member's program.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ pub(super) fn rules_for(
             "answer it with `--approve`, or add a wider rule: `phalanx rules allow PATTERN`",
         );
     };
-    let known = crate::ops::decisions::rules::list(team)?;
+    let known = crate::decisions::rules::list(team)?;
     let alone = RuleSet { allow: new.clone(), ..RuleSet::default() };
     let mut sets = rules_of(&known, &asker);
     sets.push(("the team".to_owned(), &alone));

@@ -1,12 +1,12 @@
 //! The member that sent a request, and the rules that apply to it.
 
-use crate::model::id::MemberName;
-use crate::model::record::MemberRecord;
-use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::team::Member;
-use crate::model::time::Timestamp;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
+use crate::OpsError;
+use model::id::MemberName;
+use model::record::MemberRecord;
+use model::rules::{RuleSet, TeamRules};
+use model::team::Member;
+use model::time::Timestamp;
+use store::TeamStore;
 
 /// The member that sent a request.
 pub(super) struct Asker {

@@ -1,15 +1,15 @@
 //! Closes requests: records the decision, sends the answer and ends the member's waiting state.
 
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, RequestId};
-use crate::model::lifecycle::Cause;
-use crate::model::question::{Decision, DecisionOutcome, Question};
-use crate::ops::mail::inbox;
-use crate::ops::members::presence;
-use crate::ops::{OpsError, now};
-use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::mail::inbox;
+use crate::members::presence;
+use crate::{OpsError, now};
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::{MemberName, RequestId};
+use model::lifecycle::Cause;
+use model::question::{Decision, DecisionOutcome, Question};
+use store::TeamStore;
+use sys::rand;
 
 /// [`Decision::by`] of a request that a rule or the limit decided.
 pub(super) const BY_RULE: &str = "rule";
@@ -17,7 +17,7 @@ pub(super) const BY_RULE: &str = "rule";
 pub(super) const BY_NOBODY: &str = "nobody";
 
 /// Returns a decision made now, with a fresh id for the reply.
-pub(in crate::ops) fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
+pub fn decision(outcome: DecisionOutcome, by: &str) -> Decision {
     let (by, reply) = (by.to_owned(), Some(rand::uuid()));
     Decision {
         outcome,
@@ -41,7 +41,7 @@ pub(super) fn gone() -> Decision {
 }
 
 /// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.
-pub(in crate::ops) fn decide_question(
+pub(crate) fn decide_question(
     team: &TeamStore,
     id: &RequestId,
     decision: &Decision,
@@ -81,7 +81,7 @@ pub(super) fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
 }
 
 /// Ends the waiting state of the asking member, unless another request of it is open.
-pub(in crate::ops) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError> {
+pub(crate) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError> {
     let others = team.questions()?.into_iter().any(|q| q.is_open() && q.from == question.from);
     if let Some(incarnation) = question.incarnation.filter(|_| !others) {
         presence::move_on(team, &question.from, &incarnation, Cause::Answered, None)?;

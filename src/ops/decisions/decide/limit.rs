@@ -2,10 +2,10 @@
 //! the user with questions.
 
 use super::close::{BY_RULE, decision};
-use crate::model::id::MemberName;
-use crate::model::question::{Decision, DecisionOutcome};
-use crate::ops::OpsError;
-use crate::store::TeamStore;
+use crate::OpsError;
+use model::id::MemberName;
+use model::question::{Decision, DecisionOutcome};
+use store::TeamStore;
 
 /// More open requests than any program makes before it waits for an answer.
 const MOST_OPEN: usize = 32;

@@ -2,20 +2,20 @@
 
 use super::always;
 use super::asker::{asker, rules_of};
-use crate::model::question::Question;
-use crate::model::rules::{Rule, Use, asking_rule, path_outside};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::{Context, OpsError};
+use model::question::Question;
+use model::rules::{Rule, Use, asking_rule, path_outside};
+use store::TeamStore;
 
 /// The consequences of approving the use of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ApprovalPreview {
+pub struct ApprovalPreview {
     /// The rules that `answer --always` adds to the team, or the reason why it is refused.
-    pub(crate) always: Result<Vec<Rule>, String>,
+    pub always: Result<Vec<Rule>, String>,
     /// The rule that has a person asked about this use.
-    pub(crate) asked_by: Option<String>,
+    pub asked_by: Option<String>,
     /// A path outside of the member's directory that the use names and may write to.
-    pub(crate) outside: Option<String>,
+    pub outside: Option<String>,
 }
 
 /// Returns the consequences of approving an open question about the use of a tool; `None` for any
@@ -23,7 +23,7 @@ pub(crate) struct ApprovalPreview {
 ///
 /// # Errors
 /// A failed read of the store.
-pub(in crate::ops) fn approval_preview(
+pub(crate) fn approval_preview(
     ctx: &Context,
     team: &TeamStore,
     question: &Question,
@@ -35,7 +35,7 @@ pub(in crate::ops) fn approval_preview(
     let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
     let cwd = &asker.member.cwd;
     let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd };
-    let known = crate::ops::decisions::rules::list(team)?;
+    let known = crate::decisions::rules::list(team)?;
     let always = match always::rules_for(ctx, team, question) {
         Ok(lasting) => Ok(lasting.rules),
         Err(OpsError::AnswerRefused { problem, .. }) => Err(problem),

@@ -7,14 +7,14 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{BackendError, BeforeClose, PlacementRequest};
-use crate::model::id::{MemberName, TeamName};
-use crate::model::placement::BackendKind;
-use crate::model::settings::Settings;
-use crate::model::spec::Terminal;
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::store::Store;
+use backend::{BackendError, BeforeClose, PlacementRequest};
+use model::id::{MemberName, TeamName};
+use model::placement::BackendKind;
+use model::settings::Settings;
+use model::spec::Terminal;
+use model::team::Team;
+use model::time::Timestamp;
+use store::Store;
 
 /// Returns each scripted answer once, and records the size of each query.
 #[derive(Default)]
@@ -99,7 +99,7 @@ fn ended(token: &str) -> MemberStop {
     });
     let record: MemberRecord = serde_json::from_value(record).expect("a record");
     let launcher = record.launcher().expect("a launcher");
-    let hold = crate::model::placement::PtyHold { launcher, log: String::new() };
+    let hold = model::placement::PtyHold { launcher, log: String::new() };
     MemberStop {
         record: MemberRecord { placement: Some(Placement::Pty(hold)), ..record },
         mode: StopMode::Agreed,
@@ -148,7 +148,7 @@ fn sd_05_sd_13_a_batch_is_one_query_and_closes_only_owned_placements() {
 #[test]
 fn a_run_that_was_never_placed_ends_without_a_verdict() {
     let (dir, team) = team();
-    let caller = crate::ops::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
+    let caller = crate::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
     let store = Store::at(dir.path());
     let ctx = Context { store, speaker: MemberName::lead(), caller };
     let mut never = ended("ann");

@@ -5,16 +5,17 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::*;
-use crate::model::assessment::assess;
-use crate::model::lifecycle::MemberState;
-use crate::model::sample;
-use crate::model::usage;
-use crate::profile::{self, Screen};
+use model::assessment::assess;
+use model::lifecycle::MemberState;
+use model::sample;
+use model::usage;
+use profile::{self, Screen};
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn fixture(path: &str) -> Vec<u8> {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
+    let file =
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("fixtures").join(path);
     fs::read(&file, 1 << 20).expect("readable").expect("a recording")
 }
 

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use super::recordings::{EXPECTED, RECORDING, TestedRecording, test_recordings};
 use super::trial::on_own_terminal;
-use crate::model::causes::causes;
-use crate::model::name::check_name;
-use crate::ops::own_files;
-use crate::ops::{Context, OpsError};
-use crate::profile::{
+use crate::own_files;
+use crate::{Context, OpsError};
+use model::causes::causes;
+use model::name::check_name;
+use profile::{
     self, Composer, LabelledScreen, LearnGap, LearnedProfile, Lesson, Profile, ScreenLabel,
 };
-use crate::sys::child::{self, PtyMaster};
-use crate::sys::fs;
-use crate::sys::proc::{self, Process};
+use sys::child::{self, PtyMaster};
+use sys::fs;
+use sys::proc::{self, Process};
 
 /// Name of the file of an incomplete profile, among its recordings.
 const DRAFT: &str = "draft.toml";
@@ -31,39 +31,39 @@ const MOST_QUIT_KEYS: usize = 3;
 
 /// A labelled screen and its recording.
 #[derive(Debug, Clone)]
-pub(crate) struct RecordedScreen {
-    pub(crate) screen: LabelledScreen,
+pub struct RecordedScreen {
+    pub screen: LabelledScreen,
     /// Output that draws it.
-    pub(crate) recording: Vec<u8>,
+    pub recording: Vec<u8>,
     /// Rows and columns.
-    pub(crate) size: (u16, u16),
+    pub size: (u16, u16),
 }
 
 /// The screens and keys of one run of a program.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RecordedSession {
-    pub(crate) screens: Vec<RecordedScreen>,
+pub struct RecordedSession {
+    pub screens: Vec<RecordedScreen>,
     /// All that was typed.
-    pub(crate) typed: String,
+    pub typed: String,
     /// Keys that have ended the program. Empty: they are not known.
-    pub(crate) quit: Vec<String>,
+    pub quit: Vec<String>,
 }
 
 /// The files that [`save`] has written.
 #[derive(Debug)]
-pub(crate) struct SavedProfile {
+pub struct SavedProfile {
     /// The profile, or the draft of one that is not complete.
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// The directory of its recordings.
-    pub(crate) recordings: PathBuf,
+    pub recordings: PathBuf,
     /// It recognises each recorded screen, and finds the composer on each idle one.
-    pub(crate) is_complete: bool,
-    pub(crate) gaps: Vec<LearnGap>,
-    pub(crate) tested: Vec<TestedRecording>,
+    pub is_complete: bool,
+    pub gaps: Vec<LearnGap>,
+    pub tested: Vec<TestedRecording>,
 }
 
 /// A program that runs on a terminal of ours. Ended on drop.
-pub(crate) struct LearnedProgram {
+pub struct LearnedProgram {
     process: Process,
     master: Arc<PtyMaster>,
     reader: Box<dyn Read + Send>,
@@ -75,7 +75,7 @@ impl LearnedProgram {
     ///
     /// # Errors
     /// It cannot be found or started.
-    pub(crate) fn start(
+    pub fn start(
         ctx: &Context,
         command: &[String],
         size: (u16, u16),
@@ -99,20 +99,20 @@ impl LearnedProgram {
     }
 
     /// Reads the next output. Returns `None` after the end of the program.
-    pub(crate) fn read(&mut self) -> Option<Vec<u8>> {
+    pub fn read(&mut self) -> Option<Vec<u8>> {
         let mut buffer = [0; 8192];
         let count = self.reader.read(&mut buffer).ok().filter(|count| *count > 0)?;
         Some(buffer[..count].to_vec())
     }
 
     /// Queues keys for typing.
-    pub(crate) fn type_in(&self, keys: Vec<u8>) {
+    pub fn type_in(&self, keys: Vec<u8>) {
         // Fails only after the end of the program, which the reader reports.
         let _ = self.typist.send(keys);
     }
 
     /// Resizes the terminal.
-    pub(crate) fn resize(&self, (rows, cols): (u16, u16)) {
+    pub fn resize(&self, (rows, cols): (u16, u16)) {
         // Fails only after the end of the program.
         let _ = self.master.resize(rows, cols);
     }
@@ -136,7 +136,7 @@ impl Drop for LearnedProgram {
 ///
 /// # Errors
 /// [`OpsError::Usage`] for an invalid name, or for one that is taken.
-pub(crate) fn check_unused(ctx: &Context, name: &str, force: bool) -> Result<(), OpsError> {
+pub fn check_unused(ctx: &Context, name: &str, force: bool) -> Result<(), OpsError> {
     let usage =
         |problem: String, hint: &str| OpsError::Usage { problem, hint: Some(hint.to_owned()) };
     check_name(name).map_err(|problem| {
@@ -167,7 +167,7 @@ fn paths(ctx: &Context, name: &str) -> (PathBuf, PathBuf) {
 ///
 /// # Errors
 /// A file that cannot be written.
-pub(crate) fn save(
+pub fn save(
     ctx: &Context,
     name: &str,
     command: &[String],
@@ -245,7 +245,7 @@ fn from_anywhere(ctx: &Context, command: &[String]) -> Vec<String> {
 
 /// Returns the keys that have ended a program, as a profile lists them, from what was typed last.
 /// Empty if they are not clear.
-pub(crate) fn quit_keys(typed: &[u8]) -> Vec<String> {
+pub fn quit_keys(typed: &[u8]) -> Vec<String> {
     let Ok(typed) = str::from_utf8(typed) else { return Vec::new() };
     let mut keys: Vec<String> = Vec::new();
     let mut line = String::new();

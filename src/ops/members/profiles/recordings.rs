@@ -6,12 +6,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::name::check_name;
-use crate::ops::OpsError;
-use crate::profile::{
-    Composer, NearMiss, Profile, Screen, ScreenFinding, ScreenState, judge, nearest,
-};
-use crate::sys::fs;
+use crate::OpsError;
+use model::name::check_name;
+use profile::{Composer, NearMiss, Profile, Screen, ScreenFinding, ScreenState, judge, nearest};
+use sys::fs;
 
 /// Name of the file with the expected states.
 pub(super) const EXPECTED: &str = "expected.toml";
@@ -45,31 +43,31 @@ struct ExpectedScreen {
 
 /// The verdict about a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct TestedScreen {
+pub struct TestedScreen {
     #[serde(flatten)]
-    pub(crate) finding: ScreenFinding,
+    pub finding: ScreenFinding,
     /// The rule that comes closest, if none fits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) nearest: Option<NearMiss>,
+    pub nearest: Option<NearMiss>,
 }
 
 /// The verdict about a recording of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct TestedRecording {
+pub struct TestedRecording {
     /// Name of its file, without the ending.
-    pub(crate) screen: String,
+    pub screen: String,
     /// The expected state.
-    pub(crate) expected: String,
-    pub(crate) passed: bool,
+    pub expected: String,
+    pub passed: bool,
     #[serde(flatten)]
-    pub(crate) tested: TestedScreen,
+    pub tested: TestedScreen,
 }
 
 /// Returns the verdict about recorded output on a terminal of this size (rows, columns).
 ///
 /// # Errors
 /// [`OpsError::Usage`] if the file is absent or cannot be read.
-pub(crate) fn test_recording(
+pub fn test_recording(
     profile: &Profile,
     file: &Path,
     size: (u16, u16),
@@ -87,10 +85,7 @@ pub(crate) fn test_recording(
 ///
 /// # Errors
 /// [`OpsError::Usage`] if a file is absent or cannot be read.
-pub(crate) fn test_recordings(
-    profile: &Profile,
-    dir: &Path,
-) -> Result<Vec<TestedRecording>, OpsError> {
+pub fn test_recordings(profile: &Profile, dir: &Path) -> Result<Vec<TestedRecording>, OpsError> {
     let file = dir.join(EXPECTED);
     let invalid = |problem: String| OpsError::Usage {
         problem: format!("{}: {problem}", file.display()),

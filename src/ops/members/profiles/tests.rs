@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::id::MemberName;
-use crate::ops::Caller;
-use crate::profile::{Composer, Screen, ScreenFinding, judge};
-use crate::store::Store;
-use crate::sys::fs;
+use crate::Caller;
+use model::id::MemberName;
+use profile::{Composer, Screen, ScreenFinding, judge};
+use store::Store;
+use sys::fs;
 
 mod failed;
 
@@ -18,7 +18,9 @@ const RECORDED: [&str; 8] =
     ["claude", "codex", "gemini", "opencode", "aider", "qwen", "copilot", "amp"];
 
 fn folder(program: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/screens").join(program)
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+        .join("fixtures/screens")
+        .join(program)
 }
 
 pub(super) fn recording(program: &str, name: &str) -> Vec<u8> {

@@ -8,14 +8,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use crate::model::environ::{self, EnvRules};
-use crate::model::text;
-use crate::ops::{Context, OpsError};
-use crate::profile::{self, Placeholder, Profile, Screen, ScreenFinding, Values, judge};
-use crate::sys::child::{self, Program, PtyMaster};
-use crate::sys::clock::Deadline;
-use crate::sys::env::find_program;
-use crate::sys::{fs, proc, rand};
+use crate::{Context, OpsError};
+use model::environ::{self, EnvRules};
+use model::text;
+use profile::{self, Placeholder, Profile, Screen, ScreenFinding, Values, judge};
+use sys::child::{self, Program, PtyMaster};
+use sys::clock::Deadline;
+use sys::env::find_program;
+use sys::{fs, proc, rand};
 
 /// Silence after which a screen is judged: before that it may be half drawn.
 const SETTLE_TIME: Duration = Duration::from_millis(40);
@@ -26,22 +26,22 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// The parameters of a trial run.
 #[derive(Debug, Clone)]
-pub(crate) struct Trial {
-    pub(crate) profile: Profile,
+pub struct Trial {
+    pub profile: Profile,
     /// The command line for a profile that requires one; otherwise empty.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Time limit of the run.
-    pub(crate) length: Duration,
+    pub length: Duration,
     /// Rows and columns.
-    pub(crate) size: (u16, u16),
+    pub size: (u16, u16),
 }
 
 /// A change of the detected state.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Sighting {
+pub struct Sighting {
     /// Milliseconds since the start.
-    pub(crate) at_ms: u64,
-    pub(crate) finding: ScreenFinding,
+    pub at_ms: u64,
+    pub finding: ScreenFinding,
 }
 
 /// Starts the program in an empty directory, reports each change of the detected state, and ends
@@ -51,7 +51,7 @@ pub(crate) struct Sighting {
 ///
 /// The program cannot be found or started, its terminal cannot be read, or the scratch directory
 /// cannot be created or removed.
-pub(crate) fn watch(
+pub fn watch(
     ctx: &Context,
     trial: &Trial,
     seen: &mut dyn FnMut(Sighting),

@@ -6,17 +6,17 @@ use super::prepare::{self, MemberStart};
 use super::prove::{self, FailureCause, RecordWatcher, StartProof};
 use super::resolve::ResolvedLaunch;
 use super::rollback::{self, FailedStart};
-use crate::backend::choose::Chosen;
-use crate::backend::{Backend, PlacementRequest};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::placement::Placement;
-use crate::model::settings::Settings;
-use crate::model::spec::LauncherSpec;
-use crate::ops::OpsError;
-use crate::ops::members::{label, presence};
-use crate::store::TeamStore;
-use crate::sys::failpoint;
+use crate::OpsError;
+use crate::members::{label, presence};
+use backend::choose::Chosen;
+use backend::{Backend, PlacementRequest};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::placement::Placement;
+use model::settings::Settings;
+use model::spec::LauncherSpec;
+use store::TeamStore;
+use sys::failpoint;
 
 /// A member of an attempt, and the result of its start.
 type Attempted = (MemberStart, Result<Spawned, OpsError>);

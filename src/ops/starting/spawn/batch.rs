@@ -6,23 +6,23 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::resolve::ResolvedLaunch;
-use crate::backend::choose::{Chosen, Tier};
-use crate::model::id::{HostName, MemberName};
-use crate::model::mode::Mode;
-use crate::model::placement::{BackendKind, Layout};
-use crate::model::scope::Scope;
-use crate::model::settings::{BackendChoice, Settings};
-use crate::model::team::Team;
-use crate::ops::authority::access;
-use crate::ops::decisions::decide;
-use crate::ops::team::claude_settings;
-use crate::ops::{Context, OpsError, now};
-use crate::store::{StoreError, TeamStore};
+use crate::authority::access;
+use crate::decisions::decide;
+use crate::team::claude_settings;
+use crate::{Context, OpsError, now};
+use backend::choose::{Chosen, Tier};
+use model::id::{HostName, MemberName};
+use model::mode::Mode;
+use model::placement::{BackendKind, Layout};
+use model::scope::Scope;
+use model::settings::{BackendChoice, Settings};
+use model::team::Team;
+use store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
-pub(crate) enum StartedWhen {
+pub enum StartedWhen {
     /// The launcher has recorded the program's process.
     Running,
     /// The member is ready as its profile defines it.
@@ -32,24 +32,24 @@ pub(crate) enum StartedWhen {
 
 /// Options of a batch.
 #[derive(Debug, Clone)]
-pub(crate) struct SpawnOptions {
+pub struct SpawnOptions {
     /// None: the team's own choice, or automatic.
-    pub(crate) backend: Option<BackendChoice>,
-    pub(crate) until: StartedWhen,
+    pub backend: Option<BackendChoice>,
+    pub until: StartedWhen,
     /// Time limit until all members have reached that point.
-    pub(crate) deadline: Duration,
+    pub deadline: Duration,
     /// A taken name gets a numeric suffix instead of being rejected.
-    pub(crate) unique: bool,
+    pub unique: bool,
     /// None: as in the team's settings.
-    pub(crate) layout: Option<Layout>,
+    pub layout: Option<Layout>,
     /// The origin of the request, for the access policy.
-    pub(crate) scope: Scope,
+    pub scope: Scope,
 }
 
 impl SpawnOptions {
     /// Returns the options that leave backend and layout to the team's settings and require all
     /// members to be ready within `deadline`.
-    pub(crate) fn ready_within(deadline: Duration) -> SpawnOptions {
+    pub fn ready_within(deadline: Duration) -> SpawnOptions {
         let until = StartedWhen::Ready;
         let scope = Scope::default();
         SpawnOptions { backend: None, until, deadline, unique: false, layout: None, scope }
@@ -58,63 +58,63 @@ impl SpawnOptions {
 
 /// A running teammate, as `spawn --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spawned {
-    pub(crate) teammate_id: String,
-    pub(crate) agent_id: String,
-    pub(crate) name: String,
-    pub(crate) agent_type: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) color: Option<String>,
-    pub(crate) team_name: String,
-    pub(crate) plan_mode_required: bool,
+pub struct Spawned {
+    pub teammate_id: String,
+    pub agent_id: String,
+    pub name: String,
+    pub agent_type: Option<String>,
+    pub model: Option<String>,
+    pub color: Option<String>,
+    pub team_name: String,
+    pub plan_mode_required: bool,
     pub(crate) tmux_session_name: Option<String>,
-    pub(crate) tmux_window_name: Option<String>,
-    pub(crate) tmux_pane_id: Option<String>,
-    pub(crate) backend: BackendKind,
+    pub tmux_window_name: Option<String>,
+    pub tmux_pane_id: Option<String>,
+    pub backend: BackendKind,
     /// The host that it runs on, if that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) host: Option<HostName>,
-    pub(crate) incarnation: String,
+    pub host: Option<HostName>,
+    pub incarnation: String,
     /// Pid of the program, not of its launcher.
-    pub(crate) pid: i32,
-    pub(crate) cwd: String,
+    pub pid: i32,
+    pub cwd: String,
     /// A command or description of how to view the member.
     #[serde(skip)]
-    pub(crate) watch: String,
+    pub watch: String,
 }
 
 /// The result of `--dry-run`: how a teammate would be started.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct DryRun {
-    pub(crate) name: String,
-    pub(crate) agent_id: String,
-    pub(crate) profile: String,
+pub struct DryRun {
+    pub name: String,
+    pub agent_id: String,
+    pub profile: String,
     /// `native` or `wrapped`.
-    pub(crate) runs: &'static str,
-    pub(crate) argv: Vec<String>,
-    pub(crate) cwd: String,
+    pub runs: &'static str,
+    pub argv: Vec<String>,
+    pub cwd: String,
     /// Names only, because values may be secrets.
-    pub(crate) env: Vec<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) mode: Option<Mode>,
-    pub(crate) role: Option<String>,
+    pub env: Vec<String>,
+    pub model: Option<String>,
+    pub mode: Option<Mode>,
+    pub role: Option<String>,
     /// Delivery of the first prompt: `mailbox`, `argv` or `typed`. None without a prompt.
-    pub(crate) prompt: Option<&'static str>,
+    pub prompt: Option<&'static str>,
     /// Delivery of the team briefing: `argv` or `first-message`. None if there is no briefing.
-    pub(crate) brief: Option<&'static str>,
+    pub brief: Option<&'static str>,
     /// Parts of the role that this program cannot enforce.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The move of one member to the next tier. Displayed as
 /// `[FALLBACK] reason: from → to for member`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fallback {
-    pub(crate) member: MemberName,
-    pub(crate) from: Tier,
-    pub(crate) to: Tier,
+pub struct Fallback {
+    pub member: MemberName,
+    pub from: Tier,
+    pub to: Tier,
     /// The failure on the previous tier, as one line.
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl fmt::Display for Fallback {
@@ -125,15 +125,15 @@ impl fmt::Display for Fallback {
 }
 
 /// The result of a batch.
-pub(crate) struct SpawnReport {
+pub struct SpawnReport {
     /// The backend chosen first.
-    pub(crate) chosen: Chosen,
+    pub chosen: Chosen,
     /// Members that another tier had to start.
-    pub(crate) fallbacks: Vec<Fallback>,
+    pub fallbacks: Vec<Fallback>,
     /// One result per spec, in the order of the batch.
-    pub(crate) results: Vec<Result<Spawned, OpsError>>,
+    pub results: Vec<Result<Spawned, OpsError>>,
     /// Messages for the user about members that run nevertheless.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl SpawnReport {

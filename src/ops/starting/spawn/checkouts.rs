@@ -3,15 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::launch::ability;
-use crate::model::record::MemberRecord;
-use crate::model::team::Member;
-use crate::model::waiting::Ability;
-use crate::ops::OpsError;
-use crate::store::TeamStore;
-use crate::worktree::checkout_of;
+use crate::OpsError;
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::launch::ability;
+use model::record::MemberRecord;
+use model::team::Member;
+use model::waiting::Ability;
+use store::TeamStore;
+use worktree::checkout_of;
 
 /// Reports a start record whose directory differs from the member's worktree (EN-06, EN-07).
 pub(super) fn outside_worktree(cwd: &str, member: &Member) -> Option<String> {

@@ -8,17 +8,17 @@ use strum::IntoEnumIterator;
 
 use super::batch::BatchContext;
 use super::resolve::ResolvedLaunch;
-use crate::model::brief;
-use crate::model::environ::{self, EnvRules};
-use crate::model::record::MemberRecord;
-use crate::model::rules::Rule;
-use crate::model::team::{Member, Team};
-use crate::ops::members::depth;
-use crate::ops::starting::roles;
-use crate::ops::{Caller, OpsError};
-use crate::profile::{self, Brief, Placeholder, Runs, Values};
-use crate::sys::{fs, rand};
-use crate::worktree::MISLEADING;
+use crate::members::depth;
+use crate::starting::roles;
+use crate::{Caller, OpsError};
+use model::brief;
+use model::environ::{self, EnvRules};
+use model::record::MemberRecord;
+use model::rules::Rule;
+use model::team::{Member, Team};
+use profile::{self, Brief, Placeholder, Runs, Values};
+use sys::{fs, rand};
+use worktree::MISLEADING;
 
 /// The command line of a program, with its changes to the environment and its first message.
 pub(super) struct CommandLine {

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use super::batch::{BatchContext, SpawnOptions, SpawnReport, Spawned};
-use crate::backend::choose::Chosen;
-use crate::model::host::{HostChoice, HostConfig, choose_host};
-use crate::model::id::{HostName, MemberName};
-use crate::model::launch::LaunchSpec;
-use crate::model::record::MemberRecord;
-use crate::ops::hosts;
-use crate::ops::starting::spawn::starts;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::hosts;
+use crate::starting::spawn::starts;
+use crate::{Context, OpsError};
+use backend::choose::Chosen;
+use model::host::{HostChoice, HostConfig, choose_host};
+use model::id::{HostName, MemberName};
+use model::launch::LaunchSpec;
+use model::record::MemberRecord;
+use store::TeamStore;
 
 /// Returns the host of each member; `None` for this one.
 ///

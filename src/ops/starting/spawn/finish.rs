@@ -8,31 +8,31 @@ use super::attempt::{store_choice, write_pane_ids};
 use super::prepare::MemberStart;
 use super::prove::{self, FailureCause, RecordWatcher, StartProof};
 use super::rollback::{self, FailedStart};
-use crate::backend::choose::Chosen;
-use crate::model::envelope::Envelope;
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::{Placement, PtyHold};
-use crate::model::protocol::Message;
-use crate::model::record::MemberRecord;
-use crate::model::settings::Settings;
-use crate::ops::members::{presence, profiles};
-use crate::ops::{Context, OpsError};
-use crate::profile::Ready;
-use crate::store::TeamStore;
-use crate::sys::proc::{self, Liveness};
+use crate::members::{presence, profiles};
+use crate::{Context, OpsError};
+use backend::choose::Chosen;
+use model::envelope::Envelope;
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::lifecycle::MemberState;
+use model::placement::{Placement, PtyHold};
+use model::protocol::Message;
+use model::record::MemberRecord;
+use model::settings::Settings;
+use profile::Ready;
+use store::TeamStore;
+use sys::proc::{self, Liveness};
 
 /// Time limit for interrupted starts to become ready.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The outcome of interrupted starts.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct RecoveredStarts {
+pub struct RecoveredStarts {
     /// Members that run and are now on the team.
-    pub(in crate::ops) accepted: Vec<MemberName>,
+    pub accepted: Vec<MemberName>,
     /// Members whose start was rolled back.
-    pub(in crate::ops) rolled_back: Vec<MemberName>,
+    pub(crate) rolled_back: Vec<MemberName>,
 }
 
 /// Accepts or rolls back all interrupted starts. `cause` is the journal event id they are
@@ -41,11 +41,7 @@ pub(in crate::ops) struct RecoveredStarts {
 /// # Errors
 ///
 /// The store cannot be read or written, or changes to records cannot be watched.
-pub(in crate::ops) fn finish(
-    ctx: &Context,
-    team: &TeamStore,
-    cause: &str,
-) -> Result<RecoveredStarts, OpsError> {
+pub fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<RecoveredStarts, OpsError> {
     let watcher = RecordWatcher::subscribe(team)?;
     let interrupted: Vec<MemberRecord> =
         team.member_records()?.into_iter().filter(is_interrupted).collect();

@@ -1,11 +1,11 @@
 //! The initial mailbox of a teammate.
 
-use crate::model::envelope::Envelope;
-use crate::model::id::MemberName;
-use crate::model::protocol::Message;
-use crate::ops::{OpsError, now};
-use crate::store::{Marking, TeamStore};
-use crate::sys::rand;
+use crate::{OpsError, now};
+use model::envelope::Envelope;
+use model::id::MemberName;
+use model::protocol::Message;
+use store::{Marking, TeamStore};
+use sys::rand;
 
 /// Creates the mailbox, marks stale control messages of an existing one as read (SD-10) and appends
 /// the prompt. Must run before the program starts. Returns true if the mailbox is new.

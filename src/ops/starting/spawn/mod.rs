@@ -20,28 +20,25 @@ mod starts;
 use std::slice;
 use std::time::Duration;
 
-use crate::model::launch::LaunchSpec;
-use crate::model::settings::Settings;
-use crate::ops::members::backends;
-use crate::ops::members::{budget, depth};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::members::backends;
+use crate::members::{budget, depth};
+use crate::{Context, OpsError};
+use model::launch::LaunchSpec;
+use model::settings::Settings;
+use store::TeamStore;
 
 use batch::BatchContext;
-pub(crate) use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, StartedWhen};
-pub(in crate::ops) use finish::{RecoveredStarts, finish};
-pub(in crate::ops) use prove::left_until_ready;
+pub use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, StartedWhen};
+pub(crate) use finish::RecoveredStarts;
+pub use finish::finish;
+pub(crate) use prove::left_until_ready;
 
 /// Validates specs without side effects: names, roles, profiles and command lines.
 ///
 /// # Errors
 ///
 /// The first invalid spec.
-pub(crate) fn check(
-    ctx: &Context,
-    settings: &Settings,
-    specs: &[LaunchSpec],
-) -> Result<(), OpsError> {
+pub fn check(ctx: &Context, settings: &Settings, specs: &[LaunchSpec]) -> Result<(), OpsError> {
     specs.iter().try_for_each(|spec| resolve::resolve(ctx, settings, spec).map(drop))
 }
 
@@ -50,7 +47,7 @@ pub(crate) fn check(
 /// # Errors
 ///
 /// The spec is invalid, the name is taken, the mode is not allowed, or the store cannot be read.
-pub(crate) fn dry_run(
+pub fn dry_run(
     ctx: &Context,
     team: &TeamStore,
     spec: &LaunchSpec,
@@ -86,7 +83,7 @@ pub(crate) fn dry_run(
 ///
 /// Failures of the whole batch, for example no usable backend or a taken name, are returned before
 /// anything is started. Failures of one teammate are in its own result.
-pub(crate) fn spawn(
+pub fn spawn(
     ctx: &Context,
     team: &TeamStore,
     specs: &[LaunchSpec],
@@ -121,7 +118,7 @@ fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport,
 /// # Errors
 ///
 /// Failures that concern all specs; others are in the results.
-pub(crate) fn for_lead(
+pub fn for_lead(
     ctx: &Context,
     team: &TeamStore,
     specs: &[LaunchSpec],

@@ -3,17 +3,17 @@
 
 use std::path::PathBuf;
 
-use crate::model::id::{HostName, MemberName};
-use crate::model::launch::LaunchSpec;
-use crate::model::settings::Settings;
-use crate::model::worktree::{Checkout, WorktreeOrigin, WorktreeRequest};
-use crate::ops::hosts::link::{GIT, HostLink};
-use crate::ops::hosts::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
-use crate::ops::team::worktree::{must_be_here, must_be_on, not_managed, title};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
-use crate::sys::rand;
-use crate::worktree::{Repository, WorktreeState};
+use crate::hosts::link::{GIT, HostLink};
+use crate::hosts::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
+use crate::team::worktree::{must_be_here, must_be_on, not_managed, title};
+use crate::{Context, OpsError};
+use model::id::{HostName, MemberName};
+use model::launch::LaunchSpec;
+use model::settings::Settings;
+use model::worktree::{Checkout, WorktreeOrigin, WorktreeRequest};
+use store::TeamStore;
+use sys::rand;
+use worktree::{Repository, WorktreeState};
 
 /// Brings the commits and files from which the worktrees of `specs` are made to a host, and returns
 /// the specs as the host needs them. A member that has its worktree there needs nothing. With

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use super::checkouts;
 use super::prepare::MemberStart;
-use crate::model::placement::Placement;
-use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
-use crate::model::text;
-use crate::model::topic::Topic;
-use crate::ops::{OpsError, now};
-use crate::profile::Ready;
-use crate::store::{TeamStore, TeamWatch};
-use crate::sys::clock::Deadline;
-use crate::sys::proc::{self, Liveness};
+use crate::{OpsError, now};
+use model::placement::Placement;
+use model::record::{ExitRecord, MemberRecord, StartRecord};
+use model::text;
+use model::topic::Topic;
+use profile::Ready;
+use store::{TeamStore, TeamWatch};
+use sys::clock::Deadline;
+use sys::proc::{self, Liveness};
 
 /// Poll interval: a launcher can die without writing its record.
 const POLL: Duration = Duration::from_millis(100);
@@ -174,7 +174,7 @@ fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
 
 /// Returns the time after which a run that is not ready has to be checked again; none once it is
 /// ready.
-pub(in crate::ops) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Option<Duration> {
+pub(crate) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Option<Duration> {
     let Some(start) = &record.start else { return Some(POLL) };
     match rule {
         Ready::Hello | Ready::Screen => record.ready_at.is_none().then_some(POLL),

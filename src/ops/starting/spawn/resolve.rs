@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use strum::IntoEnumIterator;
 
-use crate::model::environ;
-use crate::model::id::MemberName;
-use crate::model::launch::LaunchSpec;
-use crate::model::mode::Mode;
-use crate::model::role::{Role, Tools};
-use crate::model::rules::Rule;
-use crate::model::scope::ChatName;
-use crate::model::settings::Settings;
-use crate::model::text;
-use crate::ops::members::profiles;
-use crate::ops::starting::roles::{self, ResolvedRole, RoleSource};
-use crate::ops::{Context, OpsError};
-use crate::profile::{self, Brief, Placeholder, Profile, Runs};
-use crate::worktree::Repository;
+use crate::members::profiles;
+use crate::starting::roles::{self, ResolvedRole, RoleSource};
+use crate::{Context, OpsError};
+use model::environ;
+use model::id::MemberName;
+use model::launch::LaunchSpec;
+use model::mode::Mode;
+use model::role::{Role, Tools};
+use model::rules::Rule;
+use model::scope::ChatName;
+use model::settings::Settings;
+use model::text;
+use profile::{self, Brief, Placeholder, Profile, Runs};
+use worktree::Repository;
 
 /// If `true` in the caller's environment, every teammate must have a plan approved before it works.
 const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";

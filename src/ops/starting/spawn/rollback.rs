@@ -2,15 +2,15 @@
 //! entry, record. Every step is attempted even if others fail.
 
 use super::prepare::MemberStart;
-use crate::model::event::{EventKind, Note};
-use crate::model::record::MemberRecord;
-use crate::ops::board::task;
-use crate::ops::ending::remove;
-use crate::ops::ending::stop::{self, MemberStop, StopMode};
-use crate::ops::members::presence;
-use crate::ops::team::worktree;
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::board::task;
+use crate::ending::remove;
+use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::members::presence;
+use crate::team::worktree;
+use crate::{Context, OpsError};
+use model::event::{EventKind, Note};
+use model::record::MemberRecord;
+use store::TeamStore;
 
 /// A spawn to roll back, and the reason.
 pub(super) type FailedStart<'a> = (&'a MemberStart, &'a OpsError);
@@ -104,15 +104,15 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::model::id::{MemberName, TaskId, TeamName};
-    use crate::model::sample;
-    use crate::model::settings::Settings;
-    use crate::model::task::TaskState;
-    use crate::model::team::{Member, Team};
-    use crate::model::time::Timestamp;
-    use crate::ops::Caller;
-    use crate::profile::Ready;
-    use crate::store::{NewTask, Store};
+    use crate::Caller;
+    use model::id::{MemberName, TaskId, TeamName};
+    use model::sample;
+    use model::settings::Settings;
+    use model::task::TaskState;
+    use model::team::{Member, Team};
+    use model::time::Timestamp;
+    use profile::Ready;
+    use store::{NewTask, Store};
 
     const AT: Timestamp = Timestamp(1);
 

@@ -8,13 +8,13 @@ use super::attempt::attempt;
 use super::batch::{BatchContext, Fallback, SpawnReport, Spawned};
 use super::checkouts;
 use super::resolve::ResolvedLaunch;
-use crate::backend::choose::{Chosen, Tier};
-use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
-use crate::model::text;
-use crate::ops::members::backends;
-use crate::ops::{Kind, OpsError};
-use crate::store::TeamStore;
+use crate::members::backends;
+use crate::{Kind, OpsError};
+use backend::choose::{Chosen, Tier};
+use model::event::{EventKind, Note};
+use model::id::MemberName;
+use model::text;
+use store::TeamStore;
 
 /// A member that does not run yet, and the tiers that it was tried on.
 struct UnstartedMember {

@@ -3,31 +3,31 @@
 use std::time::Duration;
 
 use super::origins;
-use crate::model::id::HostName;
-use crate::model::launch::LaunchSpec;
-use crate::model::placement::BackendKind;
-use crate::ops::hosts::link::{GIT, HostLink};
-use crate::ops::hosts::wire::{HostRequest, RemoteReport, RemoteSpawn};
-use crate::ops::starting::spawn::{SpawnOptions, Spawned, StartedWhen};
-use crate::ops::{Context, OpsError};
-use crate::store::TeamStore;
+use crate::hosts::link::{GIT, HostLink};
+use crate::hosts::wire::{HostRequest, RemoteReport, RemoteSpawn};
+use crate::starting::spawn::{SpawnOptions, Spawned, StartedWhen};
+use crate::{Context, OpsError};
+use model::id::HostName;
+use model::launch::LaunchSpec;
+use model::placement::BackendKind;
+use store::TeamStore;
 
 /// Time that the start or the end of members may take longer than its own deadline.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// The result of starts on another host.
 pub(crate) struct RemoteStarts {
-    pub(crate) backend: BackendKind,
-    pub(crate) why: String,
-    pub(crate) results: Vec<Result<Spawned, OpsError>>,
-    pub(crate) warnings: Vec<String>,
+    pub backend: BackendKind,
+    pub why: String,
+    pub results: Vec<Result<Spawned, OpsError>>,
+    pub warnings: Vec<String>,
 }
 
 /// Starts members on a host.
 ///
 /// # Errors
 /// Failures of the whole batch. After [`OpsError::Host`] members may have been started.
-pub(crate) fn spawn(
+pub(super) fn spawn(
     ctx: &Context,
     team: &TeamStore,
     host: &HostName,

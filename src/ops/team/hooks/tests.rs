@@ -5,16 +5,16 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::lifecycle::MemberState;
-use crate::model::sample;
-use crate::model::settings::Settings;
-use crate::model::task::TaskAction;
-use crate::model::team::Member;
-use crate::model::time::Timestamp;
-use crate::ops::board::task;
-use crate::ops::{Caller, NewTask, Store, TaskStep, team};
-use crate::sys::env;
-use crate::sys::exec::{self, ExecCommand};
+use crate::board::task;
+use crate::{Caller, NewTask, Store, TaskStep, team};
+use model::lifecycle::MemberState;
+use model::sample;
+use model::settings::Settings;
+use model::task::TaskAction;
+use model::team::Member;
+use model::time::Timestamp;
+use sys::env;
+use sys::exec::{self, ExecCommand};
 
 const OWN: &str = r#"
 [[hook]]
@@ -120,8 +120,8 @@ impl Stage {
     }
 
     fn mail(&self) -> Vec<String> {
-        let mail = crate::ops::mail::inbox::read_messages(&self.team, &name("ada"), false)
-            .expect("readable");
+        let mail =
+            crate::mail::inbox::read_messages(&self.team, &name("ada"), false).expect("readable");
         mail.into_iter().map(|envelope| envelope.text).collect()
     }
 
@@ -229,7 +229,7 @@ fn the_completion_hook_runs_before_the_task_is_completed() {
         .map(|key| told[key].clone());
     assert_eq!(told, ["1", "Do", "it", "team-lead", "demo"]);
     let state = task::get(&stage.team, id).expect("there").state;
-    assert_eq!(state, crate::model::task::TaskState::InProgress);
+    assert_eq!(state, model::task::TaskState::InProgress);
     stage.sh("rm bad");
     let done = complete(&MemberName::lead()).expect("exit 3 holds nothing up");
     assert_eq!(done.complaints.len(), 1, "{:?}", done.complaints);

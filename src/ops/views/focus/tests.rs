@@ -8,17 +8,17 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::{BeforeClose, CloseOutcome, Mark, PlacementRequest};
-use crate::model::id::TeamName;
-use crate::model::lifecycle::MemberState;
-use crate::model::placement::{BackendKind, ProcessId, PtyHold, TmuxPane};
-use crate::model::sample;
-use crate::model::spec::Terminal;
-use crate::model::team::{Member, Team};
-use crate::model::time::Timestamp;
-use crate::ops::Store;
-use crate::store::StoreError;
-use crate::sys::fs;
+use crate::Store;
+use backend::{BeforeClose, CloseOutcome, Mark, PlacementRequest};
+use model::id::TeamName;
+use model::lifecycle::MemberState;
+use model::placement::{BackendKind, ProcessId, PtyHold, TmuxPane};
+use model::sample;
+use model::spec::Terminal;
+use model::team::{Member, Team};
+use model::time::Timestamp;
+use store::StoreError;
+use sys::fs;
 
 const PANE: &str = "%7";
 

@@ -10,18 +10,18 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::backend::pty::{AttachServer, Broadcaster};
-use crate::model::id::TeamName;
-use crate::model::placement::{BackendKind, ProcessId, PtyHold};
-use crate::model::record::StartRecord;
-use crate::model::sample;
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::ops::{Caller, Store};
-use crate::sys::child::open_pty;
-use crate::sys::fs;
-use crate::sys::proc::Process;
-use crate::sys::socket::Listener;
+use crate::{Caller, Store};
+use backend::pty::{AttachServer, Broadcaster};
+use model::id::TeamName;
+use model::placement::{BackendKind, ProcessId, PtyHold};
+use model::record::StartRecord;
+use model::sample;
+use model::team::Team;
+use model::time::Timestamp;
+use sys::child::open_pty;
+use sys::fs;
+use sys::proc::Process;
+use sys::socket::Listener;
 
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);

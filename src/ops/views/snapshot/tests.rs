@@ -4,9 +4,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::team::Team;
-use crate::ops::{Caller, Store};
-use crate::sys::fs;
+use crate::{Caller, Store};
+use model::team::Team;
+use sys::fs;
 
 /// A team without teammates, and a reader of it.
 fn stage() -> (TempDir, TeamStore, SnapshotReader) {

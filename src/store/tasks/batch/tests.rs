@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::{CHANGES, TaskBatch, difference, merge};
-use crate::model::id::TaskId;
-use crate::model::task::Task;
-use crate::model::wire::Object;
-use crate::store::tests::{NOW, command, fresh};
-use crate::store::{StoreError, TeamStore};
-use crate::sys::fs;
+use crate::tests::{NOW, command, fresh};
+use crate::{StoreError, TeamStore};
+use model::id::TaskId;
+use model::task::Task;
+use model::wire::Object;
+use sys::fs;
 
 fn object(value: Value) -> Object {
     value.as_object().expect("an object").clone()

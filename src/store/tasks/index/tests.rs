@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::tests::fresh;
-use crate::sys::clock::now_ms;
+use crate::tests::fresh;
+use sys::clock::now_ms;
 
 /// A team with a large board, whose tasks all have the subject `from disk`.
 fn large() -> (TempDir, TeamStore, Vec<TaskId>) {

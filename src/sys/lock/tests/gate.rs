@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::super::{Gate, LockError, holds_gate_in};
 use super::{Place, SOON};
-use crate::sys::clock;
-use crate::sys::testing::{Guarded, PATIENCE, helper, until};
+use crate::clock;
+use crate::testing::{Guarded, PATIENCE, helper, until};
 
 #[test]
 fn gate_excludes_others_until_dropped() {
@@ -79,7 +79,7 @@ fn gate_refuses_lock_names_links_and_missing_directories() {
 #[test]
 fn a_gate_frees_when_its_process_is_killed() {
     let place = Place::new();
-    let mut command = helper("sys::lock::tests::gate::helper_holds_the_gate");
+    let mut command = helper("lock::tests::gate::helper_holds_the_gate");
     let mut other = Guarded::spawn(command.env("SYS_TEST_DIR", place.dir.path()));
     until("the helper holds the gate", || place.names().contains(&"held".to_owned()));
     assert!(Gate::try_open(&place.gate()).expect("usable").is_none());

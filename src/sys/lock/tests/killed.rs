@@ -9,8 +9,8 @@ use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
 
 use super::super::{DirLock, LockError};
 use super::{Place, SOON};
-use crate::sys::clock;
-use crate::sys::testing::{Guarded, PATIENCE, helper, until};
+use crate::clock;
+use crate::testing::{Guarded, PATIENCE, helper, until};
 
 /// Less than the time after which a lock is stale.
 const BEFORE_STALE: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const ATTRIBUTE: &str = "user.phalanx.gate";
 
 /// Runs a process that acquires the lock and dies at a point, or while it holds the lock.
 fn die(place: &Place, point: Option<&str>) {
-    let mut command = helper("sys::lock::tests::killed::helper_holds_the_lock");
+    let mut command = helper("lock::tests::killed::helper_holds_the_lock");
     command.env("SYS_TEST_DIR", place.dir.path());
     if let Some(point) = point {
         command.env("PHALANX_FAILPOINT", point);
@@ -144,7 +144,7 @@ fn cr_13_killed_holders_admit_no_two_holders() {
                   echo x >> turns; fi; done";
     let mut peer = std::process::Command::new("sh");
     let mut peer = Guarded::spawn(peer.args(["-c", script, "sh"]).arg(place.dir.path()));
-    let mut command = helper("sys::lock::tests::killed::helper_takes_turns");
+    let mut command = helper("lock::tests::killed::helper_takes_turns");
     command.env("SYS_TEST_DIR", place.dir.path()).stdout(std::process::Stdio::null());
     let mut workers = [Guarded::spawn(&mut command), Guarded::spawn(&mut command)];
     let turns = || fs::read(place.dir.path().join("turns")).map_or(0, |turns| turns.len());
@@ -173,7 +173,7 @@ fn helper_takes_turns() {
         let acquired = DirLock::acquire(&dir.join("box.json"), &dir.join("gate"), BEFORE_STALE);
         let Ok(lock) = acquired else { return append("errors") };
         let other = fs::read_to_string(&inside).unwrap_or_default();
-        if other.trim().parse().is_ok_and(|pid: i32| !crate::sys::testing::is_dead(pid)) {
+        if other.trim().parse().is_ok_and(|pid: i32| !crate::testing::is_dead(pid)) {
             append("errors");
         }
         fs::write(&inside, format!("{}\n", std::process::id())).expect("writable");

@@ -9,15 +9,15 @@ use super::super::event::{Event, Keyed};
 use super::super::react::react;
 use super::super::state::State;
 use super::Dialog;
-use crate::model::envelope::Envelope;
-use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
-use crate::model::lifecycle::MemberState;
-use crate::model::protocol::{AnsweredBy, Message, PermissionResponse, PermissionVerdict};
-use crate::model::question::Typed;
-use crate::model::time::Timestamp;
-use crate::profile::{Composer, DialogKeys, DialogQuestion, Paste, ScreenFinding, ScreenState};
-use crate::teammate::effect::MemberEffect;
-use crate::teammate::event::MemberEvent;
+use crate::effect::MemberEffect;
+use crate::event::MemberEvent;
+use model::envelope::Envelope;
+use model::id::{Incarnation, MemberName, RequestId, TeamName};
+use model::lifecycle::MemberState;
+use model::protocol::{AnsweredBy, Message, PermissionResponse, PermissionVerdict};
+use model::question::Typed;
+use model::time::Timestamp;
+use profile::{Composer, DialogKeys, DialogQuestion, Paste, ScreenFinding, ScreenState};
 
 /// A wrapper with its own clock, whose outbound operations succeed at once.
 struct Stand {

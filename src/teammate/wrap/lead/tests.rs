@@ -5,11 +5,11 @@ use super::super::event::Event;
 use super::super::react::react;
 use super::super::state::AgentRole;
 use super::*;
-use crate::model::id::{Incarnation, MemberName, TeamName};
-use crate::model::time::Timestamp;
-use crate::profile::{Composer, Paste, ScreenFinding, ScreenState};
-use crate::teammate::effect::MemberEffect;
-use crate::teammate::event::MemberEvent;
+use crate::effect::MemberEffect;
+use crate::event::MemberEvent;
+use model::id::{Incarnation, MemberName, TeamName};
+use model::time::Timestamp;
+use profile::{Composer, Paste, ScreenFinding, ScreenState};
 
 const START: Timestamp = Timestamp(1_000_000);
 

@@ -11,15 +11,15 @@ use super::super::event::Event;
 use super::super::react::react;
 use super::super::state::State;
 use super::in_words;
-use crate::model::envelope::Envelope;
-use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
-use crate::model::lifecycle::MemberState;
-use crate::model::protocol::{Message, ShutdownRequestBody};
-use crate::model::request::{self, WorkLeft};
-use crate::model::time::Timestamp;
-use crate::profile::{Composer, Paste, ScreenFinding, ScreenState, ShutdownPolicy};
-use crate::teammate::effect::MemberEffect;
-use crate::teammate::event::MemberEvent;
+use crate::effect::MemberEffect;
+use crate::event::MemberEvent;
+use model::envelope::Envelope;
+use model::id::{Incarnation, MemberName, RequestId, TeamName};
+use model::lifecycle::MemberState;
+use model::protocol::{Message, ShutdownRequestBody};
+use model::request::{self, WorkLeft};
+use model::time::Timestamp;
+use profile::{Composer, Paste, ScreenFinding, ScreenState, ShutdownPolicy};
 
 const START: Timestamp = Timestamp(1_000_000);
 

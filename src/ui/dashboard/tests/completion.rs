@@ -2,7 +2,7 @@
 
 use super::super::dialog::OpenDialog;
 use super::{THEME, dashboard, picture, press};
-use crate::ui::dashboard::{CompletionRequest, Dashboard, Effect, PaletteCandidate};
+use crate::dashboard::{CompletionRequest, Dashboard, Effect, PaletteCandidate};
 
 /// Stands for the engine: words that begin with what is typed.
 fn answer(dashboard: &mut Dashboard, effects: Vec<Effect>) -> Vec<CompletionRequest> {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::super::layout::Panel;
 use super::{Dashboard, NOW, THEME, Theme, dashboard, message, press, sample};
-use crate::ops::views::screen::ScreenUpdate;
+use ops::views::screen::ScreenUpdate;
 use strum::VariantArray;
 
 const ATTACK: &str =

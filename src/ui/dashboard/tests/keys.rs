@@ -7,14 +7,14 @@ use super::super::layout::Panel;
 use super::{NOW, THEME, dashboard, name, permission, picture, press, sample};
 use serde_json::json;
 
-use crate::model::id::TaskId;
-use crate::model::rules::Rule;
-use crate::ops::decisions::decide::ApprovalPreview;
-use crate::ops::decisions::requests::Shown;
-use crate::ops::views::snapshot::TeamSnapshot;
-use crate::ui::dashboard::{
+use crate::dashboard::{
     AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, Keymap, RequestAnswer, TeamAction,
 };
+use model::id::TaskId;
+use model::rules::Rule;
+use ops::decisions::decide::ApprovalPreview;
+use ops::decisions::requests::Shown;
+use ops::views::snapshot::TeamSnapshot;
 
 /// Returns the actions among effects.
 fn actions(effects: &[Effect]) -> Vec<TeamAction> {

@@ -1,11 +1,17 @@
-//! Tests of the dashboard: a sample team, its pictures and its keys.
+//! Tests of the dashboard: a sample team, its pictures and its keys. The sample and the walk are also
+//! for the tests of `cli`.
 
+#[cfg(test)]
 mod completion;
+#[cfg(test)]
 mod hostile;
+#[cfg(test)]
 mod keys;
+#[cfg(test)]
 mod pictures;
+#[cfg(test)]
 mod positions;
-pub(crate) mod walk;
+pub mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,25 +22,25 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::{Dashboard, Effect, Theme, ThemeColors};
-use crate::model::assessment::Doing;
-use crate::model::envelope::Envelope;
-use crate::model::event::{Event, EventKind};
-use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
-use crate::model::lifecycle::MemberState;
-use crate::model::need::Need;
-use crate::model::task::{Progress, TaskState};
-use crate::model::time::Timestamp;
-use crate::model::worktree::Checkout;
-use crate::ops::decisions::requests::Shown;
-use crate::ops::members::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCounts};
-use crate::ops::views::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
+use model::assessment::Doing;
+use model::envelope::Envelope;
+use model::event::{Event, EventKind};
+use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
+use model::lifecycle::MemberState;
+use model::need::Need;
+use model::task::{Progress, TaskState};
+use model::time::Timestamp;
+use model::worktree::Checkout;
+use ops::decisions::requests::Shown;
+use ops::members::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCounts};
+use ops::views::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
 
 /// The clock of the tests.
-pub(crate) const NOW: Timestamp = Timestamp(1_795_000_000_000);
-pub(crate) const THEME: Theme =
+pub const NOW: Timestamp = Timestamp(1_795_000_000_000);
+pub const THEME: Theme =
     Theme { color: true, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
-pub(crate) fn name(name: &str) -> MemberName {
+pub fn name(name: &str) -> MemberName {
     MemberName::new(name).expect("a name")
 }
 
@@ -245,14 +251,14 @@ fn sample() -> TeamSnapshot {
     }
 }
 
-pub(crate) fn dashboard(theme: Theme) -> Dashboard {
+pub fn dashboard(theme: Theme) -> Dashboard {
     let mut dashboard = Dashboard::new("site", theme);
     dashboard.set_snapshot(sample());
     dashboard
 }
 
 /// Draws the dashboard and returns the rows of the screen.
-pub(crate) fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
+pub fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     terminal.draw(|frame| dashboard.draw(frame, NOW)).expect("memory");
     let buffer = terminal.backend().buffer();
@@ -271,7 +277,7 @@ pub(crate) fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> Str
 }
 
 /// Presses keys, named as in tmux and separated by spaces; a word in quotes is typed.
-pub(crate) fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
+pub fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     for word in shlex::split(keys).expect("quotes") {
         let (ctrl, base) = match word.strip_prefix("C-") {

@@ -4,11 +4,11 @@ use strum::VariantArray;
 
 use super::super::layout::Panel;
 use super::{NOW, THEME, dashboard, name, picture, press, sample};
-use crate::model::id::TaskId;
-use crate::model::task::TaskState;
-use crate::ops::views::screen::ScreenUpdate;
-use crate::ops::views::snapshot::{AttentionCause, TeamSnapshot};
-use crate::ui::dashboard::Theme;
+use crate::dashboard::Theme;
+use model::id::TaskId;
+use model::task::TaskState;
+use ops::views::screen::ScreenUpdate;
+use ops::views::snapshot::{AttentionCause, TeamSnapshot};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
 
@@ -116,11 +116,11 @@ fn large_team_and_board_are_drawn() {
     snapshot.status.members = (0..64)
         .map(|n| {
             let name = name(&format!("member-{n:02}"));
-            crate::ops::members::status::MemberStatus { name, ..member.clone() }
+            ops::members::status::MemberStatus { name, ..member.clone() }
         })
         .collect();
     let task = snapshot.tasks[3].clone();
-    let tasks = (1..=10_000).map(|id| crate::ops::views::snapshot::TaskCard {
+    let tasks = (1..=10_000).map(|id| ops::views::snapshot::TaskCard {
         id: TaskId(id),
         state: if id % 2 == 0 { TaskState::Pending } else { TaskState::Completed },
         ..task.clone()
@@ -144,7 +144,7 @@ fn ages_are_redrawn_each_second_only_in_their_first_minute() {
         details: Default::default(),
         tasks: Default::default(),
         requests: Vec::new(),
-        status: crate::ops::members::status::Status { members: Vec::new(), ..sample().status },
+        status: ops::members::status::Status { members: Vec::new(), ..sample().status },
         ..sample()
     });
     assert_eq!(dashboard.redraw_after_ms(NOW), None);

@@ -9,12 +9,12 @@ use super::super::state::BoardColumn;
 use super::{
     NOW, THEME, card, dashboard, event, message, name, permission, picture, press, sample,
 };
-use crate::model::event::EventKind;
-use crate::model::id::{TaskId, TeamName};
-use crate::model::task::TaskState;
-use crate::ops::members::status::MemberStatus;
-use crate::ops::views::snapshot::{TaskCard, TeamChoice, TeamSnapshot};
-use crate::ui::dashboard::{AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand};
+use crate::dashboard::{AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand};
+use model::event::EventKind;
+use model::id::{TaskId, TeamName};
+use model::task::TaskState;
+use ops::members::status::MemberStatus;
+use ops::views::snapshot::{TaskCard, TeamChoice, TeamSnapshot};
 
 /// A team with 60 members, tasks, requests, messages and events.
 fn large() -> TeamSnapshot {

@@ -12,18 +12,18 @@ use serde_json::json;
 use strum::VariantArray;
 
 use super::{Dashboard, Effect, NOW, THEME, name, permission, press, sample};
-use crate::model::assessment::Doing;
-use crate::model::id::{MemberName, TaskId};
-use crate::model::lifecycle::MemberState;
-use crate::model::rules::Rule;
-use crate::model::task::TaskState;
-use crate::ops::decisions::decide::ApprovalPreview;
-use crate::ops::decisions::requests::Shown;
-use crate::ops::members::status::{LeftStatus, ShownState};
-use crate::ops::views::snapshot::TeamSnapshot;
-use crate::ui::dashboard::dialog::{OpenDialog, PromptKind};
-use crate::ui::dashboard::keys::BINDINGS;
-use crate::ui::dashboard::layout::{Panel, Places};
+use crate::dashboard::dialog::{OpenDialog, PromptKind};
+use crate::dashboard::keys::BINDINGS;
+use crate::dashboard::layout::{Panel, Places};
+use model::assessment::Doing;
+use model::id::{MemberName, TaskId};
+use model::lifecycle::MemberState;
+use model::rules::Rule;
+use model::task::TaskState;
+use ops::decisions::decide::ApprovalPreview;
+use ops::decisions::requests::Shown;
+use ops::members::status::{LeftStatus, ShownState};
+use ops::views::snapshot::TeamSnapshot;
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
 
@@ -50,28 +50,28 @@ const SELECTIONS: [Selection; 9] = [
 
 /// The object that a frame shows as highlighted in the panel with the focus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct FrameObject {
-    pub(crate) member: Option<String>,
-    pub(crate) task: Option<TaskId>,
+pub struct FrameObject {
+    pub member: Option<String>,
+    pub task: Option<TaskId>,
     /// The owner of the task.
-    pub(crate) owner: Option<String>,
+    pub owner: Option<String>,
     /// The highlighted request, or the oldest one of the member.
-    pub(crate) request: Option<String>,
+    pub request: Option<String>,
     /// The line at the bottom.
-    pub(crate) footer: String,
+    pub footer: String,
 }
 
 /// One key, pressed in one state.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub struct Step {
     /// Key, panel, selection and size.
-    pub(crate) case: String,
-    pub(crate) key: String,
-    pub(crate) object: FrameObject,
+    pub case: String,
+    pub key: String,
+    pub object: FrameObject,
     /// The effects of the key and of the answers to its dialogs.
-    pub(crate) effects: Vec<Effect>,
+    pub effects: Vec<Effect>,
     /// The key was refused with a reason.
-    pub(crate) is_refused: bool,
+    pub is_refused: bool,
 }
 
 fn shell(id: &str, from: &str, command: &str) -> Shown {
@@ -88,7 +88,7 @@ fn shell(id: &str, from: &str, command: &str) -> Shown {
 /// A team in which each kind of member, task and request occurs.
 fn team() -> TeamSnapshot {
     let mut snapshot = sample();
-    let named = |who: &str, like: usize| crate::ops::members::status::MemberStatus {
+    let named = |who: &str, like: usize| ops::members::status::MemberStatus {
         name: name(who),
         ..sample().status.members[like].clone()
     };
@@ -125,10 +125,7 @@ fn team() -> TeamSnapshot {
     ];
     let mut tasks = (*snapshot.tasks).clone();
     let cancelled = super::card(8, "Drop it", TaskState::Cancelled);
-    tasks.push(crate::ops::views::snapshot::TaskCard {
-        owner: Some("gone".to_owned()),
-        ..cancelled
-    });
+    tasks.push(ops::views::snapshot::TaskCard { owner: Some("gone".to_owned()), ..cancelled });
     snapshot.tasks = Arc::new(tasks);
     snapshot
 }
@@ -250,7 +247,7 @@ fn drive(dashboard: &mut Dashboard, key: &str) -> Vec<Effect> {
                 _ => "'--text of a person' Enter",
             },
             Some(OpenDialog::Form(form)) => {
-                if let crate::ui::dashboard::form::FormKind::EditTask { task, .. } = form.kind {
+                if let crate::dashboard::form::FormKind::EditTask { task, .. } = form.kind {
                     form.fill(task, "", "one\ntwo");
                 }
                 "new Tab x Tab Enter"
@@ -263,7 +260,7 @@ fn drive(dashboard: &mut Dashboard, key: &str) -> Vec<Effect> {
 }
 
 /// Calls `check` for each key, panel, selection and size.
-pub(crate) fn walk(mut check: impl FnMut(&Step)) {
+pub fn walk(mut check: impl FnMut(&Step)) {
     for size in SIZES {
         for panel in Panel::VARIANTS {
             for selection in SELECTIONS {

@@ -3,8 +3,8 @@
 use super::super::tests::{OWN, recording, stage, write};
 use super::super::*;
 use super::*;
-use crate::profile::ScreenLabel::{Asks, Idle, Working};
-use crate::profile::{Screen, judge};
+use profile::ScreenLabel::{Asks, Idle, Working};
+use profile::{Screen, judge};
 
 /// A recording of a real program, on the terminal of fixtures/screens.
 fn recorded(program: &str, name: &str) -> Screen {

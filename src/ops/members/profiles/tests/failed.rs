@@ -1,7 +1,7 @@
 //! Rules for turns that ended with an error, on recordings of the real programs.
 
 use super::*;
-use crate::profile::{Screenshot, builtin};
+use profile::{Screenshot, builtin};
 
 /// The screen of a recording.
 fn recorded(program: &str, name: &str) -> Screenshot {

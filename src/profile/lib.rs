@@ -14,18 +14,18 @@ mod tests;
 mod value;
 mod words;
 
-pub(crate) use crate::model::launch::{SHELL, WORKER};
-pub(crate) use builtin::{builtin, builtin_names, builtin_text};
-pub(crate) use definition::{
+pub use builtin::{builtin, builtin_names, builtin_text};
+pub use definition::{
     Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
     ShutdownPolicy,
 };
-pub(crate) use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
-pub(crate) use learn::{
+pub use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
+pub use learn::{
     LabelledScreen, LearnGap, LearnedProfile, Lesson, ScreenLabel, learn, steady_text,
 };
-pub(crate) use near_miss::{NearMiss, nearest};
-pub(crate) use rule::ScreenState;
-pub(crate) use screen::Screen;
-pub(crate) use snapshot::Screenshot;
-pub(crate) use words::{Group, Placeholder, Values, fill};
+pub use model::launch::{SHELL, WORKER};
+pub use near_miss::{NearMiss, nearest};
+pub use rule::ScreenState;
+pub use screen::Screen;
+pub use snapshot::Screenshot;
+pub use words::{Group, Placeholder, Values, fill};

@@ -38,23 +38,23 @@ mod usage;
 mod watch;
 mod workspace;
 
-pub(crate) use crate::database::DatabaseError;
-pub(crate) use access::StoreAccess;
-pub(crate) use bridge::FileBridge;
-pub(crate) use broken::Broken;
-pub(crate) use ended::EndedTeam;
-pub(crate) use error::StoreError;
-pub(crate) use handoffs::ReceivedHandoffs;
-pub(crate) use journal::{JournalReader, now};
-pub(crate) use lease::{LeadPresence, LeadRecord, Lease};
-pub(crate) use leftovers::{Leftover, LeftoverKind, parse_spec_path};
-pub(crate) use mailbox::Marking;
-pub(crate) use specs::take_spec;
-pub(crate) use tasks::{
+pub use access::StoreAccess;
+pub use bridge::FileBridge;
+pub use broken::Broken;
+pub use database::DatabaseError;
+pub use ended::EndedTeam;
+pub use error::StoreError;
+pub use handoffs::ReceivedHandoffs;
+pub use journal::{JournalReader, now};
+pub use lease::{LeadPresence, LeadRecord, Lease};
+pub use leftovers::{Leftover, LeftoverKind, parse_spec_path};
+pub use mailbox::Marking;
+pub use specs::take_spec;
+pub use tasks::{
     ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskImport, TaskOwner,
     TaskRevision, TaskStep,
 };
-pub(crate) use team::TeamStore;
-pub(crate) use teams::Store;
-pub(crate) use watch::{TeamChanges, TeamWatch};
-pub(crate) use workspace::WorkspaceListing;
+pub use team::TeamStore;
+pub use teams::Store;
+pub use watch::{TeamChanges, TeamWatch};
+pub use workspace::WorkspaceListing;

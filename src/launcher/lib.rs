@@ -3,7 +3,7 @@
 //! program leaves behind. `command` runs the commands of tasks for the worker and the wrapper.
 
 mod bridge;
-pub(crate) mod command;
+pub mod command;
 mod last_output;
 mod output;
 mod program;
@@ -14,20 +14,20 @@ mod usage;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::record::ExitRecord;
-use crate::store::{Store, now};
-use crate::sys::child::{ChildExit, Forward, LoopHandle, Supervisor};
-use crate::sys::clock::Deadline;
-use crate::sys::failpoint;
-use crate::sys::proc::{self, Process};
-use crate::sys::signal::{HUP, INT, QUIT, TERM, WINCH};
 use bridge::BridgeThread;
 use last_output::LastOutput;
+use model::record::ExitRecord;
 use output::ProgramOutput;
 use program::LaunchProblem;
 use prompt::PromptThread;
-pub(crate) use run::LauncherRun;
+pub use run::LauncherRun;
 use run::{is_awaited, print_error};
+use store::{Store, now};
+use sys::child::{ChildExit, Forward, LoopHandle, Supervisor};
+use sys::clock::Deadline;
+use sys::failpoint;
+use sys::proc::{self, Process};
+use sys::signal::{HUP, INT, QUIT, TERM, WINCH};
 use usage::UsageThread;
 
 /// Interval of reading the record while the spawner is awaited. A wait is rare and lasts some
@@ -51,16 +51,16 @@ const BY_SIGNAL: i32 = 128;
 
 /// The steps after the end of a one-shot run. They need tasks, hooks and messages, which are above
 /// this layer, so the caller of [`exec`] passes them in.
-pub(crate) struct OneShotEnd {
+pub struct OneShotEnd {
     /// Ends the run's task and reports to the lead.
-    pub(crate) report: fn(&LauncherRun, &ExitRecord),
+    pub report: fn(&LauncherRun, &ExitRecord),
     /// Takes the member off the team. Called once the spawner no longer waits for the start.
-    pub(crate) leave: fn(&LauncherRun, &ExitRecord),
+    pub leave: fn(&LauncherRun, &ExitRecord),
 }
 
 /// Runs the program of the spec at `path` until it exits, and returns the exit code for this
 /// process. Must be called on the main thread before other threads exist.
-pub(crate) fn exec(path: &Path, store: &Store, one_shot: &OneShotEnd) -> i32 {
+pub fn exec(path: &Path, store: &Store, one_shot: &OneShotEnd) -> i32 {
     // Must come first: from here on only SIGKILL can end the launcher between the start of the
     // program and its record.
     let supervisor = match Supervisor::new() {
@@ -215,7 +215,7 @@ fn still_awaited(run: &LauncherRun) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::signal::{INT, QUIT};
+    use sys::signal::{INT, QUIT};
 
     #[test]
     fn exit_codes_follow_shell_convention() {

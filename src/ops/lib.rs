@@ -8,29 +8,29 @@
 //! on another one) and `doctor`. A room uses only those before it. `effects` has what only the
 //! loops carry out.
 
-pub(crate) mod authority;
-pub(crate) mod board;
+pub mod authority;
+pub mod board;
 mod context;
-pub(crate) mod decisions;
-pub(crate) mod doctor;
-pub(crate) mod effects;
-pub(crate) mod ending;
+pub mod decisions;
+pub mod doctor;
+pub mod effects;
+pub mod ending;
 mod error;
-pub(crate) mod hosts;
-pub(crate) mod mail;
-pub(crate) mod members;
+pub mod hosts;
+pub mod mail;
+pub mod members;
 mod own_files;
-pub(crate) mod serving;
-pub(crate) mod starting;
-pub(crate) mod team;
-pub(crate) mod views;
+pub mod serving;
+pub mod starting;
+pub mod team;
+pub mod views;
 
-pub(in crate::ops) use context::resolve_dir;
-pub(crate) use context::{Caller, Context, now};
-pub(crate) use error::{Kind, NO_TEAM, OpsError};
-pub(crate) use mail::post::Post;
+pub(crate) use context::resolve_dir;
+pub use context::{Caller, Context, now};
+pub use error::{Kind, NO_TEAM, OpsError};
+pub use mail::post::Post;
 
-pub(crate) use crate::store::{
+pub use store::{
     ClaimKind, EndedTeam, JournalReader, Lease, NewTask, Store, TargetStatus, TaskChanges,
     TaskOwner, TaskStep, TeamChanges, TeamStore,
 };

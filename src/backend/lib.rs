@@ -1,55 +1,55 @@
 //! Creates, verifies and closes placements: tmux panes, iTerm2 sessions and our own PTYs behind one
 //! trait. Backends do not access the store, messages or tasks.
 
-pub(crate) mod choose;
+pub mod choose;
 mod error;
-pub(crate) mod follow;
-pub(crate) mod iterm2;
+pub mod follow;
+pub mod iterm2;
 mod proof;
-pub(crate) mod pty;
-pub(crate) mod tmux;
+pub mod pty;
+pub mod tmux;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::id::MemberName;
-use crate::model::input::Input;
-use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
-use crate::model::spec::Terminal;
-use crate::sys::output_watch::OutputWatch;
+use model::id::MemberName;
+use model::input::Input;
+use model::placement::{BackendKind, Placement, TmuxPane, Verdict};
+use model::spec::Terminal;
 use proof::{NO_ANSWER, Observation, judge};
+use sys::output_watch::OutputWatch;
 
-pub(crate) use error::BackendError;
-pub(crate) use follow::ScreenImage;
-pub(crate) use proof::{BeforeClose, CloseOutcome, Mark};
+pub use error::BackendError;
+pub use follow::ScreenImage;
+pub use proof::{BeforeClose, CloseOutcome, Mark};
 
 /// One launcher to be placed.
 #[derive(Debug, Clone)]
-pub(crate) struct PlacementRequest {
-    pub(crate) member: MemberName,
+pub struct PlacementRequest {
+    pub member: MemberName,
     /// Random; the placement carries it, in tmux as `@phalanx_token`.
-    pub(crate) token: String,
+    pub token: String,
     /// The launcher's command line: at least two words, none of them supplied by a user (SP-01).
-    pub(crate) argv: Vec<OsString>,
+    pub argv: Vec<OsString>,
     /// The label that the placement shows from the start.
-    pub(crate) label: Label,
+    pub label: Label,
 }
 
 /// The text that a person sees beside a placement.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Label {
-    pub(crate) name: String,
-    pub(crate) role: Option<String>,
+pub struct Label {
+    pub name: String,
+    pub role: Option<String>,
     /// The word for the member's state; empty if no lead updates it.
-    pub(crate) state: String,
+    pub state: String,
     /// The name of one of the team file's colours.
-    pub(crate) color: Option<String>,
+    pub color: Option<String>,
 }
 
 /// The operations of a backend. Each verifies that a placement is ours before it changes anything.
-pub(crate) trait Backend: Send + Sync {
+pub trait Backend: Send + Sync {
     fn kind(&self) -> BackendKind;
 
     /// The terminal that the launcher of `member` uses.
@@ -162,30 +162,30 @@ pub(crate) trait Backend: Send + Sync {
 
 /// The pane that a caller runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct InsidePane {
+pub struct InsidePane {
     /// `$TMUX_PANE`
-    pub(crate) pane: String,
+    pub pane: String,
     /// The id of the session in which the pane was opened, from `$TMUX`.
-    pub(crate) session: String,
+    pub session: String,
 }
 
 /// The location of a team's panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TmuxHome {
+pub struct TmuxHome {
     /// The path of `tmux`, from the caller's `PATH`.
-    pub(crate) program: PathBuf,
+    pub program: PathBuf,
     /// The server's socket, from the caller's `$TMUX` or the team's settings; `None` is the default
     /// server.
-    pub(crate) socket: Option<PathBuf>,
+    pub socket: Option<PathBuf>,
     /// The caller's own pane, if the caller runs inside that server.
-    pub(crate) inside: Option<InsidePane>,
+    pub inside: Option<InsidePane>,
     /// The last placement of a member. The team's next panes go to its session, if no pane of the
     /// team is open and the caller runs outside that server.
-    pub(crate) last: Option<TmuxPane>,
+    pub last: Option<TmuxPane>,
     /// The team's name, from which the names of the window and of the detached session are made.
-    pub(crate) team: String,
+    pub team: String,
     /// Marks windows as this team's (`@phalanx_team`): the name and a random part, so that an older
     /// team of the same name is not mistaken for it.
-    pub(crate) tag: String,
-    pub(crate) layout: crate::model::placement::Layout,
+    pub tag: String,
+    pub layout: model::placement::Layout,
 }

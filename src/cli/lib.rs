@@ -88,9 +88,7 @@ use task::{TaskActionVerb, TaskVerb};
 use team::TeamVerb;
 use verbs::{InternalVerb, Verb};
 
-use crate::launcher;
-use crate::ops;
-use crate::sys::{env, lock, selftest, signal};
+use sys::{env, lock, selftest, signal};
 
 /// Runs the program with the arguments of this process and returns its exit code.
 #[must_use]

@@ -11,6 +11,6 @@ mod sources;
 mod state;
 mod wrap;
 
-pub(crate) use driver::worker;
-pub(crate) use member_io::MemberRun;
-pub(crate) use wrap::{start_agent_lead, wrap};
+pub use driver::worker;
+pub use member_io::MemberRun;
+pub use wrap::{start_agent_lead, wrap};

@@ -9,8 +9,8 @@ mod facts;
 mod quote;
 mod script;
 
-pub(crate) use child::HostChild;
-pub(crate) use connection::{HostConnection, fits_socket, timed};
-pub(crate) use error::HostError;
-pub(crate) use executable::Executable;
-pub(crate) use facts::{ClockOffset, HostFacts, clock_offset, facts};
+pub use child::HostChild;
+pub use connection::{HostConnection, fits_socket, timed};
+pub use error::HostError;
+pub use executable::Executable;
+pub use facts::{ClockOffset, HostFacts, clock_offset, facts};

@@ -3,14 +3,15 @@
 //! derived types that deny unknown keys; the first fault is reported with its line, its column and
 //! the nearest known key.
 
-pub(crate) mod agent_file;
-pub(crate) mod claude_settings;
+pub mod agent_file;
+pub mod claude_settings;
 mod error;
-pub(crate) mod hooks;
-pub(crate) mod hosts;
-pub(crate) mod manifest;
-pub(crate) mod settings;
-pub(crate) mod task_file;
-pub(crate) mod value;
+pub mod hooks;
+pub mod hosts;
+pub mod manifest;
+pub mod settings;
+pub mod task_file;
+pub mod value;
 
-pub(crate) use error::{ConfigError, Document, Faults, LineCounter, Place, parse};
+pub(crate) use error::LineCounter;
+pub use error::{ConfigError, Document, Faults, Place, parse};

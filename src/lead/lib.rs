@@ -17,7 +17,7 @@ mod stopper;
 
 #[cfg(feature = "testing")]
 pub use bench::StepBench;
-pub(crate) use driver::{LeadOptions, lead};
-pub(crate) use effect::STOP_DEADLINE_S;
-pub(crate) use event::Stop;
-pub(crate) use state::{Goal, LeadEnd};
+pub use driver::{LeadOptions, lead};
+pub use effect::STOP_DEADLINE_S;
+pub use event::Stop;
+pub use state::{Goal, LeadEnd};

@@ -3,34 +3,34 @@
 
 #![allow(clippy::disallowed_methods, reason = "sys is the seam that the ban elsewhere points to")]
 
-pub(crate) mod child;
-pub(crate) mod clock;
-pub(crate) mod contain;
-pub(crate) mod env;
-pub(crate) mod exec;
-pub(crate) mod failpoint;
-pub(crate) mod fs;
+pub mod child;
+pub mod clock;
+pub mod contain;
+pub mod env;
+pub mod exec;
+pub mod failpoint;
+pub mod fs;
 #[cfg(target_os = "linux")]
 mod linux;
-pub(crate) mod lock;
+pub mod lock;
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(any(target_os = "macos", test))]
 mod macos_formats;
-pub(crate) mod output_watch;
-pub(crate) mod parallel;
+pub mod output_watch;
+pub mod parallel;
 mod portable;
-pub(crate) mod proc;
-pub(crate) mod rand;
+pub mod proc;
+pub mod rand;
 mod ready;
-pub(crate) mod selftest;
-pub(crate) mod signal;
-pub(crate) mod socket;
-pub(crate) mod socket_probe;
+pub mod selftest;
+pub mod signal;
+pub mod socket;
+pub mod socket_probe;
 mod stat;
 mod transient;
-pub(crate) mod tty;
-pub(crate) mod watch;
+pub mod tty;
+pub mod watch;
 
 #[cfg(target_os = "linux")]
 use linux as native;

@@ -5,4 +5,4 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use run::{Call, End, Ran, end_all, run};
+pub use run::{Call, End, Ran, end_all, run};

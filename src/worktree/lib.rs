@@ -16,19 +16,19 @@ mod tracking;
 
 use std::path::{Path, PathBuf};
 
-use crate::sys::fs;
+use sys::fs;
 
-pub(crate) use condition::RemovalOutcome;
-pub(crate) use copy::{CopyTraits, HostRepository, WORKTREES, WorktreeState};
-pub(crate) use error::WorktreeError;
-pub(crate) use exchange::LARGEST_BUNDLE;
-pub(crate) use git::MISLEADING;
-pub(crate) use preview::Preview;
-pub(crate) use repository::Repository;
+pub use condition::RemovalOutcome;
+pub use copy::{CopyTraits, HostRepository, WORKTREES, WorktreeState};
+pub use error::WorktreeError;
+pub use exchange::LARGEST_BUNDLE;
+pub use git::MISLEADING;
+pub use preview::Preview;
+pub use repository::Repository;
 
 /// Finds the checkout that contains a directory by its `.git` entry (TK-09). Does not run git, so
 /// it is cheap.
-pub(crate) fn checkout_of(dir: &Path) -> Option<PathBuf> {
+pub fn checkout_of(dir: &Path) -> Option<PathBuf> {
     let dir = fs::canonical(dir).ok()?;
     dir.ancestors().find(|dir| fs::exists(&dir.join(".git"))).map(Path::to_owned)
 }

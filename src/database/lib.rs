@@ -9,10 +9,12 @@ mod broker;
 mod cache;
 mod calls;
 mod client;
+#[cfg(any(test, feature = "testing"))]
+mod direct;
 mod engine;
 mod error;
-#[cfg(feature = "testing")]
-pub(crate) mod fixture;
+#[cfg(any(test, feature = "testing"))]
+pub mod fixture;
 mod guards;
 mod hub;
 mod open;
@@ -25,17 +27,17 @@ mod tests;
 mod tls;
 mod url;
 
-pub(crate) use broker::serve;
-pub(crate) use calls::Database;
-pub(crate) use client::BrokerCommand;
-pub(crate) use error::DatabaseError;
-pub(crate) use guards::{HeldLease, HeldLock, Subscription};
-pub(crate) use open::SchemaReport;
+pub use broker::serve;
+pub use calls::Database;
+pub use client::BrokerCommand;
+pub use error::DatabaseError;
+pub use guards::{HeldLease, HeldLock, Subscription};
+pub use open::SchemaReport;
 #[cfg(feature = "testing")]
-pub(crate) use protocol::parse_messages;
-pub(crate) use rows::{
+pub use protocol::parse_messages;
+pub use rows::{
     Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, Interest,
     LogEntry, LogKind, LogScope, MailEntry, MailRow, MailScope, StoreChange, StoredClaim,
     StoredDocument, StoredTask, StoredTasks, TaskScope, TaskWrite,
 };
-pub(crate) use url::StoreUrl;
+pub use url::StoreUrl;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::model::topic::Topic;
+use model::topic::Topic;
 
 /// Interval of full re-reads of the team's files: a change notification can be lost.
-pub(crate) const SWEEP: Duration = Duration::from_secs(60);
+pub const SWEEP: Duration = Duration::from_secs(60);
 /// Interval of full re-reads if changes cannot be watched.
-pub(crate) const BLIND_SWEEP: Duration = Duration::from_secs(5);
+pub const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 enum QueuedInput<S> {
     Changed(Topic),
@@ -19,17 +19,17 @@ enum QueuedInput<S> {
 }
 
 /// All inputs of one turn: each changed topic once, and the other inputs in their order.
-pub(crate) type Batch<S> = (BTreeSet<Topic>, Vec<S>);
+pub type Batch<S> = (BTreeSet<Topic>, Vec<S>);
 
 /// The sending half of an [`InputQueue`]. Has no effect once the loop has ended.
-pub(crate) struct Inputs<S>(UnboundedSender<QueuedInput<S>>);
+pub struct Inputs<S>(UnboundedSender<QueuedInput<S>>);
 
 impl<S> Inputs<S> {
-    pub(crate) fn send(&self, input: S) {
+    pub fn send(&self, input: S) {
         let _ = self.0.send(QueuedInput::Source(input));
     }
 
-    pub(crate) fn send_change(&self, topic: Topic) {
+    pub fn send_change(&self, topic: Topic) {
         let _ = self.0.send(QueuedInput::Changed(topic));
     }
 }
@@ -42,24 +42,24 @@ impl<S> Clone for Inputs<S> {
 
 /// The inputs of a loop, before they are turned into events: changes of files, and those of type
 /// `S`.
-pub(crate) struct InputQueue<S> {
+pub struct InputQueue<S> {
     inputs: Inputs<S>,
     incoming: UnboundedReceiver<QueuedInput<S>>,
 }
 
 impl<S> InputQueue<S> {
-    pub(crate) fn new() -> InputQueue<S> {
+    pub fn new() -> InputQueue<S> {
         let (inputs, incoming) = unbounded_channel();
         InputQueue { inputs: Inputs(inputs), incoming }
     }
 
     /// Returns a sender for a source of inputs.
-    pub(crate) fn inputs(&self) -> Inputs<S> {
+    pub fn inputs(&self) -> Inputs<S> {
         self.inputs.clone()
     }
 
     /// Waits for an input and takes all that are queued. Cancel safe.
-    pub(crate) async fn receive(&mut self) -> Batch<S> {
+    pub async fn receive(&mut self) -> Batch<S> {
         let (mut topics, mut others) = (BTreeSet::new(), Vec::new());
         let mut next = self.incoming.recv().await;
         while let Some(input) = next {
