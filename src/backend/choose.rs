@@ -1,8 +1,8 @@
 //! Chooses a team's backend from the setting and from what works here (SP-07), and the next one
 //! when a spawn fails. Pure functions; the caller does the probing.
 
-use model::placement::BackendKind;
-use model::settings::BackendChoice;
+use model::members::placement::BackendKind;
+use model::team::settings::BackendChoice;
 
 /// The properties of the caller's environment on which the choice depends.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The error of all backends. It quotes the messages of the programs behind them.
 
 use model::id::MemberName;
-use model::placement::{BackendKind, Verdict};
+use model::members::placement::{BackendKind, Verdict};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {

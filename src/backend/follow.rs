@@ -6,7 +6,7 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 use super::BackendError;
-use model::placement::Verdict;
+use model::members::placement::Verdict;
 use sys::output_watch::OutputWatch;
 
 /// Number of lines that are polled.

@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use model::id::MemberName;
-use model::input::Input;
-use model::placement::{BackendKind, Placement, TmuxPane, Verdict};
-use model::spec::Terminal;
+use model::members::input::Input;
+use model::members::placement::{BackendKind, Placement, TmuxPane, Verdict};
+use model::members::spec::Terminal;
 use proof::{NO_ANSWER, Observation, judge};
 use sys::output_watch::OutputWatch;
 
@@ -187,5 +187,5 @@ pub struct TmuxHome {
     /// Marks windows as this team's (`@phalanx_team`): the name and a random part, so that an older
     /// team of the same name is not mistaken for it.
     pub tag: String,
-    pub layout: model::placement::Layout,
+    pub layout: model::members::placement::Layout,
 }

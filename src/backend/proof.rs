@@ -20,7 +20,7 @@
 //! and a launcher is signalled through a pidfd.
 
 use super::error::BackendError;
-use model::placement::{Placement, ProcessId, Verdict};
+use model::members::placement::{Placement, ProcessId, Verdict};
 use sys::proc::{self, Liveness, Process};
 
 /// A recorded placement and the token that proves it ours.
@@ -207,7 +207,7 @@ pub(super) fn close_proven<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::placement::PtyHold;
+    use model::members::placement::PtyHold;
 
     #[test]
     fn sd_05_first_part_that_is_not_as_recorded_decides() {

@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use strum::{IntoEnumIterator, VariantNames};
 
-use super::fail::Failure;
-use super::out::Color;
+use crate::fail::Failure;
+use crate::out::Color;
 use model::id::{HostName, RequestId};
-use model::mode::Mode;
-use model::settings::BackendChoice;
+use model::members::mode::Mode;
+use model::team::settings::BackendChoice;
 
 /// Options of every verb.
 #[derive(Debug, Clone, Default, Args)]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
 use std::sync::{Mutex, PoisonError};
 
-use super::fail::{ErrorMessage, exhausted};
+use crate::fail::{ErrorMessage, exhausted};
 use model::text;
 use ops::Kind;
 use sys::contain;

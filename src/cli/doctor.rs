@@ -3,9 +3,9 @@
 
 use clap::Args;
 
-use super::fail::{Exit, VerbResult};
-use super::out::Out;
-use super::setup::Setup;
+use crate::fail::{Exit, VerbResult};
+use crate::out::Out;
+use crate::setup::Setup;
 use ops::authority::Action;
 use ops::doctor::{CheckReport, CheckVerdict, Finding};
 use ops::{self, Caller, Kind};

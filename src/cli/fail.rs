@@ -243,7 +243,7 @@ mod tests {
             ),
             (
                 OpsError::BackendUnavailable {
-                    backend: model::settings::BackendChoice::Tmux,
+                    backend: model::team::settings::BackendChoice::Tmux,
                     problem: "no".to_owned(),
                 },
                 6,

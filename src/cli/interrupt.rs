@@ -6,7 +6,7 @@ use std::thread;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
-use super::fail::Failure;
+use crate::fail::Failure;
 use ops::Kind;
 use sys::signal::Signals;
 

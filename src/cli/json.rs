@@ -10,7 +10,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 use strum::VariantNames;
 
-use model::rules::Rule;
+use model::decisions::rules::Rule;
 
 /// Parses a text with the parser of the command line.
 pub(super) fn text<'de, D: Deserializer<'de>, T>(

@@ -1,90 +1,47 @@
 //! The command line: parses arguments, builds the context, calls an operation and reports its
 //! result. Only this module reads environment variables and options.
 
-mod agent_lead;
-mod answer;
 mod args;
-mod ask;
-mod attach;
-mod background;
-mod brief;
-mod broken;
-mod by_process;
+mod board;
 mod complete;
-mod compose;
 mod crash;
-mod deletion;
+mod decisions;
 mod doctor;
-mod ended;
-mod events;
-mod explain;
+mod ending;
 mod fail;
-mod focus;
 mod groups;
-mod handoff;
-mod home;
-mod host;
-mod inbox;
-mod init;
-mod input;
+mod hosts;
 mod interrupt;
 mod json;
-mod lead;
-mod lead_report;
-mod lead_session;
-mod learn;
 mod locale;
-mod logs;
 mod mail;
-mod manifest;
 mod manual;
 mod mcp;
+mod members;
 mod notice;
 mod out;
-mod popup;
-mod profile;
-mod ps;
 mod read;
-mod recordings;
 #[cfg(test)]
 mod reference;
-mod relay;
-mod requests;
-mod resume;
-mod scope;
 mod setup;
-mod shutdown;
-mod spawn;
-mod start;
-mod status;
-mod stop;
-mod store;
-mod task;
-mod task_import;
 mod team;
-mod template;
 #[cfg(test)]
 mod tests;
-mod up;
-mod up_plan;
 mod usage;
 mod verbs;
-mod wait;
+mod views;
 mod watch;
-mod worker;
-mod workspace;
-mod worktree;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use args::Global;
+use board::task::{TaskActionVerb, TaskVerb};
+use ending::shutdown::ShutdownArgs;
 use fail::{Exit, Failure, VerbResult};
 use out::Out;
 use setup::Setup;
-use shutdown::ShutdownArgs;
-use task::{TaskActionVerb, TaskVerb};
 use team::TeamVerb;
 use verbs::{InternalVerb, Verb};
 
@@ -135,15 +92,15 @@ fn start(args: &[OsString], json: bool) -> Exit {
     }
     let setup = || Setup::new(global, out.clone());
     let done = match cli.verb {
-        None => home::start(setup().ok(), global, &out),
-        Some(Verb::Hook(args)) => return worker::hook(global, args),
-        Some(Verb::Init(args)) => init::init(setup(), &out, &args),
+        None => views::home::start(setup().ok(), global, &out),
+        Some(Verb::Hook(args)) => return members::worker::hook(global, args),
+        Some(Verb::Init(args)) => team::init::init(setup(), &out, &args),
         Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { dir: Some(dir), .. }) => manual::write_pages(&out, &dir),
         Some(Verb::Man { words, dir: None }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
-        Some(Verb::Manifest(verb)) => manifest::manifest(&out, &verb),
+        Some(Verb::Manifest(verb)) => team::manifest::manifest(&out, &verb),
         // Each call of a tool has a setup of its own.
         Some(Verb::Mcp(args)) => mcp::mcp(global, &out, &args, verbs::definition),
         Some(Verb::Watch(args)) => setup().and_then(|setup| watch::watch(setup, global, &args)),
@@ -183,8 +140,8 @@ fn run_internal(verb: InternalVerb) -> Exit {
             Ok(Exit(u8::try_from(code).unwrap_or(1)))
         }
         InternalVerb::SelfTestHelper { role, dir } => Ok(Exit(selftest::run_helper(role, &dir))),
-        InternalVerb::Worker => run(worker::worker),
-        InternalVerb::Wrap => run(worker::wrap),
+        InternalVerb::Worker => run(members::worker::worker),
+        InternalVerb::Wrap => run(members::worker::wrap),
     };
     done.unwrap_or_else(|failure| fail(&out, &failure))
 }
@@ -199,43 +156,43 @@ fn has_other_terminal(verb: &Verb) -> bool {
 
 fn perform(setup: &Setup, verb: Verb) -> VerbResult {
     match verb {
-        Verb::Up(args) => up::up(setup, &args),
-        Verb::Down(args) => shutdown::down(setup, &args),
-        Verb::Lead(args) => lead::lead(setup, &args),
-        Verb::Adopt(args) => lead::adopt(setup, &args),
-        Verb::Resume(args) => resume::resume(setup, &args),
+        Verb::Up(args) => team::up::up(setup, &args),
+        Verb::Down(args) => ending::shutdown::down(setup, &args),
+        Verb::Lead(args) => team::lead::lead(setup, &args),
+        Verb::Adopt(args) => team::lead::adopt(setup, &args),
+        Verb::Resume(args) => members::resume::resume(setup, &args),
         Verb::Team(verb) => team::team(setup, verb),
-        Verb::Profile(verb) => profile::profile(setup, verb),
-        Verb::Template(verb) => template::template(setup, &verb),
-        Verb::Spawn(args) => spawn::spawn(setup, *args),
+        Verb::Profile(verb) => members::profile::profile(setup, verb),
+        Verb::Template(verb) => team::template::template(setup, &verb),
+        Verb::Spawn(args) => members::spawn::spawn(setup, *args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
-        Verb::Handoff(verb) => handoff::handoff(setup, verb),
-        Verb::Type(args) => input::type_text(setup, &args),
-        Verb::Keys(args) => input::keys(setup, &args),
-        Verb::Inbox(args) => inbox::inbox(setup, &args),
-        Verb::Task(verb) => task::task(setup, verb),
-        Verb::Requests(args) => requests::requests(setup, &args),
-        Verb::Mode(args) => requests::mode(setup, &args),
-        Verb::Rules(args) => requests::rules(setup, &args),
-        Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
-        Verb::Restart(args) => resume::restart(setup, &args),
-        Verb::Worktree(verb) => worktree::worktree(setup, &verb),
-        Verb::Host(verb) => host::host(setup, &verb),
-        Verb::Store(verb) => store::store(setup, &verb),
-        Verb::Workspace(verb) => workspace::workspace(setup, &verb),
-        Verb::Answer(args) => answer::answer(setup, args),
-        Verb::Plan(verb) => ask::plan(setup, verb),
-        Verb::Ask(verb) => ask::ask(setup, verb),
-        Verb::Status(args) => status::status(setup, &args),
-        Verb::Ps => ps::ps(setup),
+        Verb::Handoff(verb) => mail::handoff::handoff(setup, verb),
+        Verb::Type(args) => members::input::type_text(setup, &args),
+        Verb::Keys(args) => members::input::keys(setup, &args),
+        Verb::Inbox(args) => mail::inbox::inbox(setup, &args),
+        Verb::Task(verb) => board::task::task(setup, verb),
+        Verb::Requests(args) => decisions::requests::requests(setup, &args),
+        Verb::Mode(args) => decisions::requests::mode(setup, &args),
+        Verb::Rules(args) => decisions::requests::rules(setup, &args),
+        Verb::Shutdown(args) => ending::shutdown::shutdown(setup, &args),
+        Verb::Restart(args) => members::resume::restart(setup, &args),
+        Verb::Worktree(verb) => board::worktree::worktree(setup, &verb),
+        Verb::Host(verb) => hosts::host::host(setup, &verb),
+        Verb::Store(verb) => hosts::store::store(setup, &verb),
+        Verb::Workspace(verb) => board::workspace::workspace(setup, &verb),
+        Verb::Answer(args) => decisions::answer::answer(setup, args),
+        Verb::Plan(verb) => decisions::ask::plan(setup, verb),
+        Verb::Ask(verb) => decisions::ask::ask(setup, verb),
+        Verb::Status(args) => views::status::status(setup, &args),
+        Verb::Ps => views::ps::ps(setup),
         Verb::Doctor(args) => doctor::doctor(setup, &args),
-        Verb::Explain(args) => explain::explain(setup, &args),
-        Verb::Popup => popup::popup(setup),
-        Verb::Focus(args) => focus::focus(setup, &args),
-        Verb::Hide(args) => focus::hide(setup, &args),
-        Verb::Show(args) => focus::show(setup, &args),
-        Verb::Brief(args) => brief::brief(setup, &args),
+        Verb::Explain(args) => views::explain::explain(setup, &args),
+        Verb::Popup => views::popup::popup(setup),
+        Verb::Focus(args) => views::focus::focus(setup, &args),
+        Verb::Hide(args) => views::focus::hide(setup, &args),
+        Verb::Show(args) => views::focus::show(setup, &args),
+        Verb::Brief(args) => team::brief::brief(setup, &args),
         // Handled before the setup, which can fail.
         Verb::Init(_)
         | Verb::Hook(_)
@@ -245,14 +202,18 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         | Verb::Watch(_)
         | Verb::Manifest(_)
         | Verb::Version => Ok(Exit::DONE),
-        Verb::Wait(args) => wait::wait(setup, args),
-        Verb::Events(args) => events::events(setup, &args),
-        Verb::Attach(args) => attach::attach(setup, &args),
-        Verb::Peek(args) => attach::peek(setup, &args),
-        Verb::Logs(args) => logs::logs(setup, args),
+        Verb::Wait(args) => views::wait::wait(setup, args),
+        Verb::Events(args) => views::events::events(setup, &args),
+        Verb::Attach(args) => views::attach::attach(setup, &args),
+        Verb::Peek(args) => views::attach::peek(setup, &args),
+        Verb::Logs(args) => views::logs::logs(setup, args),
         Verb::Ls => team::team(setup, TeamVerb::List),
         Verb::Rm { name, force } => team::delete(setup, Some(&name), force),
-        Verb::Kill(args) => shutdown::shutdown(setup, &ShutdownArgs { force: true, ..args }),
-        Verb::Retry { id } => task::task(setup, TaskVerb::Action(TaskActionVerb::Retry { id })),
+        Verb::Kill(args) => {
+            ending::shutdown::shutdown(setup, &ShutdownArgs { force: true, ..args })
+        }
+        Verb::Retry { id } => {
+            board::task::task(setup, TaskVerb::Action(TaskActionVerb::Retry { id }))
+        }
     }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use clap::Command;
 use serde_json::json;
 
-use super::fail::{Exit, Failure, VerbResult, chain};
-use super::out::Out;
-use super::verbs::{definition, shown};
+use crate::fail::{Exit, Failure, VerbResult, chain};
+use crate::out::Out;
+use crate::verbs::{definition, shown};
 use ops::Kind;
 use sys::{env, fs};
 

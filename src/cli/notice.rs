@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::out::Out;
+use crate::out::Out;
 use sys::lock::{Holder, LongWait};
 
 /// Minimum duration of a wait that is reported.

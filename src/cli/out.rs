@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crossterm::terminal;
 use serde::Serialize;
 
-use super::fail::{ErrorMessage, Failure};
+use crate::fail::{ErrorMessage, Failure};
 use model::text;
 use ops::Kind;
 use sys::env;

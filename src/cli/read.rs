@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read, Write};
 use std::path::Path;
 
-use super::fail::{Failure, plain_words};
+use crate::fail::{Failure, plain_words};
 use model::text;
 use ops::{Kind, OpsError};
 use sys::{env, fs};

@@ -5,9 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use super::args::Global;
-use super::fail::{ErrorMessage, Exit, Failure, chain};
-use super::out::Out;
+use crate::args::Global;
+use crate::fail::{ErrorMessage, Exit, Failure, chain};
+use crate::out::Out;
 use database::{BrokerCommand, StoreUrl};
 use model::id::{HostName, MemberName, TeamName};
 use model::time::{self, Timestamp, parse_since};

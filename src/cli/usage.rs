@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::complete::which_name;
-use super::fail::Failure;
+use crate::complete::which_name;
+use crate::fail::Failure;
 use model::text;
 use ops::Kind;
 
@@ -98,9 +98,9 @@ fn from_text(text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fail::ErrorMessage;
-    use super::super::verbs::parse;
     use super::*;
+    use crate::fail::ErrorMessage;
+    use crate::verbs::parse;
 
     fn parse_error(line: &[&str]) -> ErrorMessage {
         let words: Vec<OsString> = line.iter().map(OsString::from).collect();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::hooks::read_trusted_file;
 use super::value::TableList;
 use super::{ConfigError, Document, Faults, Place, parse};
-use model::host::HostConfig;
+use model::team::host::HostConfig;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]

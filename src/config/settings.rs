@@ -9,16 +9,16 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::manifest::Manifest;
-use model::access::LinkAccess;
-use model::board_policy::BoardPolicy;
-use model::budget::Budget;
-use model::hook::{HookCommand, Invocation};
-use model::host::{HostChoice, HostConfig};
-use model::launch::{Demand, LaunchSpec, Scale, Template};
-use model::role::{Role, Tools};
-use model::rules::{RuleSet, TeamRules};
-use model::settings::Settings;
-use model::worktree::WorktreeRequest;
+use model::board::board_policy::BoardPolicy;
+use model::decisions::rules::{RuleSet, TeamRules};
+use model::mail::access::LinkAccess;
+use model::members::budget::Budget;
+use model::members::launch::{Demand, LaunchSpec, Scale, Template};
+use model::team::hook::{HookCommand, Invocation};
+use model::team::host::{HostChoice, HostConfig};
+use model::team::role::{Role, Tools};
+use model::team::settings::Settings;
+use model::team::worktree::WorktreeRequest;
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
 pub(crate) const SECTIONS: [&str; 8] =

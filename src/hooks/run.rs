@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use model::hook::{HookCommand, Invocation};
+use model::team::hook::{HookCommand, Invocation};
 use model::text;
 use sys::exec::{self, ExecCommand, ExecError};
 use sys::{clock, proc, rand};

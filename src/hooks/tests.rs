@@ -6,7 +6,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use model::hook::{HookCommand, HookEvent, Invocation};
+use model::team::hook::{HookCommand, HookEvent, Invocation};
 use sys::exec::{self, ExecCommand};
 use sys::fs;
 use sys::proc::{self, Process};

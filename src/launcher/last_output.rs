@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::program::search_path;
 use super::run::LauncherRun;
 use backend::tmux::OwnPane;
-use model::record::ExitRecord;
+use model::members::record::ExitRecord;
 use model::text;
 use sys::proc::Process;
 use sys::{env, fs, tty};

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bridge::BridgeThread;
 use last_output::LastOutput;
-use model::record::ExitRecord;
+use model::members::record::ExitRecord;
 use output::ProgramOutput;
 use program::LaunchProblem;
 use prompt::PromptThread;

@@ -13,7 +13,7 @@ use super::program::{LaunchProblem, exec_problem};
 use super::run::{LauncherRun, SharedLog};
 use backend::pty::{AttachServer, Broadcaster, places};
 use model::causes::error_chain;
-use model::spec::Terminal;
+use model::members::spec::Terminal;
 use sys::child::{ChildExit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
 use sys::env;
 use sys::proc::{self, Process};

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use model::causes::innermost;
-use model::spec::Terminal;
+use model::members::spec::Terminal;
 use sys::child::Program;
 use sys::exec::ExecError;
 use sys::{env, fs};

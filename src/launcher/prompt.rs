@@ -14,10 +14,10 @@ use super::output::ProgramOutput;
 use super::run::LauncherRun;
 use backend::pty::Broadcaster;
 use backend::tmux;
-use model::event::{EventKind, Note};
 use model::id::{Incarnation, MemberName};
-use model::placement::Placement;
-use model::prompt::{PromptSeen, prompt_in};
+use model::members::placement::Placement;
+use model::members::prompt::{PromptSeen, prompt_in};
+use model::team::event::{EventKind, Note};
 use store::{StoreError, TeamStore, now};
 use sys::child::LoopHandle;
 use sys::env;
@@ -183,7 +183,7 @@ impl PromptWatcher {
             since: now(),
             is_announced: false,
         });
-        let set = |record: &mut model::record::MemberRecord| record.prompt = seen.clone();
+        let set = |record: &mut model::members::record::MemberRecord| record.prompt = seen.clone();
         if self.team.change_record(&self.member, &self.incarnation, set)?.is_some() {
             let note = Note::of(EventKind::MemberPrompt).member(&self.member);
             self.team.record(match line {

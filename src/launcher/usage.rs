@@ -9,11 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::run::LauncherRun;
-use model::event::{EventKind, Note};
 use model::id::{Incarnation, MemberName};
-use model::rate_limit::LimitHit;
-use model::transcript::TranscriptForm;
-use model::usage::{MemberUsage, TranscriptState};
+use model::members::rate_limit::LimitHit;
+use model::members::transcript::TranscriptForm;
+use model::members::usage::{MemberUsage, TranscriptState};
+use model::team::event::{EventKind, Note};
 use store::{StoreError, TeamStore, TeamWatch, now};
 use sys::clock::{self, Deadline};
 use sys::fs;

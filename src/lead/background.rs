@@ -1,6 +1,6 @@
 //! Runs blocking work outside the lead's loop and journals failures as warnings.
 
-use model::event::{EventKind, Note};
+use model::team::event::{EventKind, Note};
 use ops::{self, Context, OpsError, TeamStore};
 
 /// Runs `run` on a blocking thread so that the loop keeps handling signals. A failure is journaled

@@ -6,12 +6,12 @@ use super::event::Event;
 use super::react::react;
 use super::state::{Goal, State};
 use model::board::Board;
-use model::envelope::Envelope;
+use model::board::task::{Task, TaskState};
 use model::id::TaskId;
-use model::launch::{Demand, LaunchSpec, Template};
-use model::record::MemberRecord;
-use model::settings::Finish;
-use model::task::{Task, TaskState};
+use model::mail::envelope::Envelope;
+use model::members::launch::{Demand, LaunchSpec, Template};
+use model::members::record::MemberRecord;
+use model::team::settings::Finish;
 use model::time::Timestamp;
 
 const MEMBERS: usize = 50;

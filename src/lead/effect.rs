@@ -1,14 +1,14 @@
 //! The effects that the lead's step requests. The driver carries them out in order.
 
-use model::budget::BudgetUse;
-use model::external_change::ExternalChange;
-use model::followup::NotificationStep;
+use model::board::external_change::ExternalChange;
+use model::decisions::request::{ShutdownOutcome, WorkLeft};
 use model::id::{Incarnation, MemberName, RequestId, TaskId};
-use model::launch::LaunchSpec;
-use model::lifecycle::Cause;
-use model::placement::ProcessId;
-use model::record::MemberRecord;
-use model::request::{ShutdownOutcome, WorkLeft};
+use model::members::budget::BudgetUse;
+use model::members::launch::LaunchSpec;
+use model::members::lifecycle::Cause;
+use model::members::placement::ProcessId;
+use model::members::record::MemberRecord;
+use model::team::followup::NotificationStep;
 use ops::effects::health::Silence;
 use ops::ending::remove::MemberRemoval;
 use ops::team::hooks::Occasion;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use model::board::Board;
-use model::envelope::Envelope;
-use model::event::{Event as Noted, EventKind};
+use model::decisions::question::Question;
+use model::decisions::request::ShutdownRequest;
 use model::id::{Incarnation, MemberName};
-use model::question::Question;
-use model::record::MemberRecord;
-use model::request::ShutdownRequest;
-use model::settings::Settings;
+use model::mail::envelope::Envelope;
+use model::members::record::MemberRecord;
+use model::team::event::{Event as Noted, EventKind};
+use model::team::settings::Settings;
 use model::time::Timestamp;
 
 /// A person's request to stop the lead.

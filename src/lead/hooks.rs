@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::event::Stop;
-use model::event::{Event, EventKind, Note};
+use model::team::event::{Event, EventKind, Note};
 use ops::team::hooks::{self, Occasion};
 use ops::{self, Context, JournalReader, OpsError, TeamStore};
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use model::id::MemberName;
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
 use ops::{self, Context, TeamStore};
 
 /// Starts the label thread, which ends when the sender is dropped.

@@ -22,11 +22,11 @@ use super::effect::Effect;
 use super::event::Event;
 use super::state::{BoardView, Goal, LeadEnd, Phase, State};
 use model::board::Board;
-use model::external_change;
+use model::board::external_change;
+use model::board::results;
+use model::decisions::request::ShutdownRequest;
 use model::id::MemberName;
-use model::request::ShutdownRequest;
-use model::results;
-use model::settings::Finish;
+use model::team::settings::Finish;
 use model::time::Timestamp;
 
 impl State {

@@ -4,7 +4,7 @@
 use super::event::StoppedRun;
 use event_loop::Inputs;
 use model::id::{Incarnation, MemberName};
-use model::placement::ProcessId;
+use model::members::placement::ProcessId;
 use sys::proc::{self, Process};
 
 /// An input that the driver turns into an event.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::sources::LeadInput;
 use event_loop::Inputs;
 use model::id::MemberName;
-use model::launch::LaunchSpec;
+use model::members::launch::LaunchSpec;
 use model::topic::Topic;
 use ops::starting::spawn;
 use ops::{Context, TeamStore};

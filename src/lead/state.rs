@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::board::Board;
-use model::budget::Budgets;
-use model::followup::{LastNotification, Reminded, ReminderPolicy};
+use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
 use model::id::{Incarnation, MemberName, RequestId, TaskId};
-use model::launch::Template;
-use model::lifecycle::{Cause, MemberState};
-use model::rate_limit::{RateLimit, ResumePolicy};
-use model::record::LaunchRequest;
-use model::request::{ShutdownOutcome, ShutdownRequest};
-use model::settings::{Finish, OnHang, Settings};
+use model::members::budget::Budgets;
+use model::members::launch::Template;
+use model::members::lifecycle::{Cause, MemberState};
+use model::members::rate_limit::{RateLimit, ResumePolicy};
+use model::members::record::LaunchRequest;
+use model::members::usage::Prices;
+use model::team::followup::{LastNotification, Reminded, ReminderPolicy};
+use model::team::settings::{Finish, OnHang, Settings};
 use model::time::Timestamp;
-use model::usage::Prices;
 
 /// The task of the lead.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::name::nearest;
+use crate::name::nearest;
 
 /// Name of every lead, in the roster and as its mailbox.
 pub const LEAD: &str = "team-lead";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::wire::Object;
+use crate::wire::Object;
 
 /// Fields of a task that change together: a claim sets both.
 const WORK: [&str; 2] = ["owner", "status"];

@@ -1,11 +1,11 @@
 //! Minimal domain values for tests.
 
-use super::id::{Incarnation, MemberName, RequestId};
-use super::lifecycle::MemberState;
-use super::placement::BackendKind;
-use super::record::{FORMAT, LaunchRequest, MemberRecord};
-use super::request::{ShutdownRequest, WorkLeft};
-use super::time::Timestamp;
+use crate::decisions::request::{ShutdownRequest, WorkLeft};
+use crate::id::{Incarnation, MemberName, RequestId};
+use crate::members::lifecycle::MemberState;
+use crate::members::placement::BackendKind;
+use crate::members::record::{FORMAT, LaunchRequest, MemberRecord};
+use crate::time::Timestamp;
 
 /// Returns a distinct incarnation for each `n`.
 pub fn run(n: u64) -> Incarnation {

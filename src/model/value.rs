@@ -14,7 +14,7 @@ use serde::de::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::name::{check_member_name, check_name, check_pattern, check_variable};
+use crate::name::{check_member_name, check_name, check_pattern, check_variable};
 
 /// The start of a message. In a configuration file the key and its section take its place:
 /// `` `name` in [team] ``.

@@ -8,9 +8,9 @@ pub mod speaker;
 use crate::authority::speaker::CallerRights;
 use crate::error::holder;
 use crate::{Context, OpsError};
-use model::event::{EventKind, Note};
 use model::id::{MemberName, TeamName};
-use model::settings::Privacy;
+use model::team::event::{EventKind, Note};
+use model::team::settings::Privacy;
 use store::TeamStore;
 
 /// An action in a team, in the order of docs/security.md, which lists the commands that perform

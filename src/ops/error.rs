@@ -17,11 +17,11 @@ use ::remote::HostError;
 use ::worktree::WorktreeError;
 use backend::BackendError;
 use config::ConfigError;
-use model::access::AccessDenied;
 use model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
+use model::mail::access::AccessDenied;
+use model::members::placement::{BackendKind, Verdict};
 use model::name::nearest;
-use model::placement::{BackendKind, Verdict};
-use model::settings::BackendChoice;
+use model::team::settings::BackendChoice;
 use store::StoreError;
 use sys::fs::FsError;
 
@@ -189,7 +189,7 @@ fn decided(state: &str, by: &str, at: &str) -> String {
         "timed_out" | "answered_too_late" => {
             format!("it timed out at {at}, and its member was notified")
         }
-        "asker_gone" if by == model::question::BY_PANE => {
+        "asker_gone" if by == model::decisions::question::BY_PANE => {
             format!("its dialog closed at {at}: it was answered in the pane, or withdrawn")
         }
         "asker_gone" => "the run that sent it has ended".to_owned(),

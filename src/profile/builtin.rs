@@ -1,7 +1,7 @@
 //! The built-in profiles.
 
 use super::definition::Profile;
-use model::launch::{SHELL, WORKER};
+use model::members::launch::{SHELL, WORKER};
 
 /// Names and TOML texts of the built-in profiles.
 const BUILTIN: [(&str, &str); 10] = [

@@ -12,8 +12,8 @@ use super::value::{
 use super::words::{Group, Placeholder, Values};
 use config::value::TableList;
 use config::{ConfigError, Document, Faults, Place, parse};
-use model::mode::Mode;
-use model::transcript::TranscriptForm;
+use model::members::mode::Mode;
+use model::members::transcript::TranscriptForm;
 use model::value::{As, Choice, KeyedTable, NonBlank, PlainText, VariablePattern, Variables};
 
 /// A program that can run as a teammate. docs/profiles.md describes every key.

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar;
 use super::definition::{ComposerRule, Profile};
 use super::rule::{Pattern, ScreenRule, ScreenState};
 use super::snapshot::Screenshot;
-use model::record;
+use model::members::record;
 
 /// Maximum length of the evidence in characters.
 const EVIDENCE: usize = 200;

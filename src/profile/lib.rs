@@ -23,7 +23,7 @@ pub use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
 pub use learn::{
     LabelledScreen, LearnGap, LearnedProfile, Lesson, ScreenLabel, learn, steady_text,
 };
-pub use model::launch::{SHELL, WORKER};
+pub use model::members::launch::{SHELL, WORKER};
 pub use near_miss::{NearMiss, nearest};
 pub use rule::ScreenState;
 pub use screen::Screen;

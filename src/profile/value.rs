@@ -7,7 +7,7 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::words::{Group, TemplateWord};
-use model::mode::Mode;
+use model::members::mode::Mode;
 use model::name::check_variable;
 use model::value::{CheckedValue, FIELD, checked, parse_text, text_types};
 

@@ -13,7 +13,7 @@ use super::child::HostChild;
 use super::error::{HostError, LoginFault, classify, last_lines};
 use super::quote::push_word;
 use super::script;
-use model::host::HostConfig;
+use model::team::host::HostConfig;
 use sys::exec::{self, ExecCommand, ExecError, ExecOutput, start_piped};
 use sys::{clock, fs, rand, socket};
 

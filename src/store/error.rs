@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use database::DatabaseError;
 use model::board::Refusal;
+use model::board::limits::Full;
+use model::board::task::{TaskAction, TaskState};
+use model::board::workspace::FileFault;
 use model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
-use model::limits::Full;
-use model::task::{TaskAction, TaskState};
-use model::workspace::FileFault;
 use sys::fs::FsError;
 use sys::lock::LockError;
 

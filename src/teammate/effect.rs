@@ -1,12 +1,12 @@
 //! Effects of the steps of teammates and of workers, which their drivers execute in order.
 
+use model::board::task::TaskAction;
+use model::board::task::{CommandOutcome, Task};
+use model::decisions::question::Typed;
 use model::id::{RequestId, TaskId};
-use model::lifecycle::Cause;
-use model::protocol::Message;
-use model::question::Typed;
-use model::rate_limit::LimitHit;
-use model::task::TaskAction;
-use model::task::{CommandOutcome, Task};
+use model::mail::protocol::Message;
+use model::members::lifecycle::Cause;
+use model::members::rate_limit::LimitHit;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::envelope::Envelope;
+use model::board::task::{CommandOutcome, Task};
+use model::decisions::request::ShutdownRequest;
 use model::id::TaskId;
-use model::lifecycle::MemberState;
-use model::request::ShutdownRequest;
-use model::task::{CommandOutcome, Task};
+use model::mail::envelope::Envelope;
+use model::members::lifecycle::MemberState;
 use sys::signal::Signal;
 
 /// Request files by id, or the reason why a request could not be read.

@@ -3,10 +3,10 @@
 
 use super::effect::{MemberEffect, OutboundOp};
 use super::event::{MemberEvent, OpFailure, Requests};
-use model::envelope::Envelope;
-use model::event::{EventKind, Note};
 use model::id::{Incarnation, MemberName, RequestId};
-use model::protocol::Message;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
+use model::team::event::{EventKind, Note};
 use model::topic::Topic;
 use ops::{self, Context, Kind, OpsError, TeamStore};
 

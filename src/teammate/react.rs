@@ -8,11 +8,11 @@ use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
 use super::state::{
     CurrentTask, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState, follow_clock,
 };
+use model::board::task::TaskAction;
+use model::board::task::{CommandOutcome, Task};
 use model::id::TaskId;
-use model::lifecycle::Cause;
-use model::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
-use model::task::TaskAction;
-use model::task::{CommandOutcome, Task};
+use model::mail::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
+use model::members::lifecycle::Cause;
 use model::text;
 use model::time::{Timestamp, human};
 

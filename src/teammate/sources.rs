@@ -6,8 +6,8 @@ use tokio::time::timeout;
 
 use super::event::WorkerEvent;
 use event_loop::{Batch, InputQueue, Inputs};
+use model::board::task::CommandOutcome;
 use model::id::TaskId;
-use model::task::CommandOutcome;
 use sys::clock::Deadline;
 use sys::signal::{Signal, Signals};
 

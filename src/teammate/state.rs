@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use super::effect::{OutboundOp, WorkerEffect};
 use super::event::{OpFailure, Requests};
+use model::board::task::{CommandOutcome, Task};
+use model::decisions::request::ShutdownRequest;
 use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
-use model::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
-use model::request::ShutdownRequest;
-use model::task::{CommandOutcome, Task};
+use model::mail::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
 use model::text;
 use model::time::{Timestamp, human};
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use backend::choose::{Facts, Tier, choose};
 use model::board::Board;
+use model::board::task::{Extra, Task, TaskState};
+use model::decisions::rules::{Rule, RuleSet, Use, judge};
 use model::id::{MemberName, TaskId};
-use model::placement::BackendKind;
-use model::rules::{Rule, RuleSet, Use, judge};
-use model::task::{Extra, Task, TaskState};
+use model::members::placement::BackendKind;
 use profile::{self, Profile, Screenshot};
 
 /// Evaluates permission rules on one use of a tool, by a member that works in `/w` and whose home

@@ -5,8 +5,8 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use model::host::HostConfig;
 use model::id::HostName;
+use model::team::host::HostConfig;
 use remote::{HostConnection, HostError, timed};
 
 /// A connection to a host.

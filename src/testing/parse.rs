@@ -6,10 +6,10 @@ use serde_json::Value;
 use config::hosts;
 use config::manifest::Manifest;
 use database::{StoreUrl, parse_messages};
-use model::envelope::Envelope;
+use model::board::task::Task;
 use model::id::TaskId;
-use model::protocol::Message;
-use model::task::Task;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
 use model::team::Team;
 use ops::hosts::parse_line;
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use model::envelope::Envelope;
-use model::event::{EventKind, Note};
 use model::id::{Incarnation, MemberName, TaskId, TeamName};
-use model::record::MemberRecord;
-use model::settings::Settings;
+use model::mail::envelope::Envelope;
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
+use model::team::settings::Settings;
 use strum::VariantArray;
 
-use model::task::{Task, TaskAction};
+use model::board::task::{Task, TaskAction};
 use model::team;
 use store::{
     ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamChanges, TeamStore, now,

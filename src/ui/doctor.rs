@@ -1,6 +1,6 @@
 //! The report of `doctor`, most severe findings first.
 
-use super::paint::{Paint, Tint};
+use crate::paint::{Paint, Tint};
 use model::text;
 use ops::doctor::{CheckReport, CheckVerdict, Checked, Finding, Severity};
 

@@ -1,7 +1,7 @@
 //! The table of hosts, and the report of `host check`.
 
-use super::paint::{Paint, Tint};
-use super::table::{Table, cell, maybe, tinted};
+use crate::paint::{Paint, Tint};
+use crate::table::{Table, cell, maybe, tinted};
 use model::text;
 use ops::hosts::{ConfiguredHost, HostReport};
 

@@ -1,7 +1,7 @@
 //! The tables of profiles and of their recordings.
 
-use super::paint::{Paint, Tint};
-use super::table::{Table, cell, maybe, tinted};
+use crate::paint::{Paint, Tint};
+use crate::table::{Table, cell, maybe, tinted};
 
 /// A profile in the table.
 pub struct ProfileRow {

@@ -1,7 +1,7 @@
 //! Text tables with aligned columns. Empty columns are omitted, and lines can be cut to the
 //! terminal's width.
 
-use super::paint::{Paint, Tint};
+use crate::paint::{Paint, Tint};
 use model::text;
 
 const GAP: usize = 2;

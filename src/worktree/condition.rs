@@ -9,7 +9,7 @@ use super::error::WorktreeError;
 use super::git;
 use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
-use model::worktree::{Checkout, Condition};
+use model::team::worktree::{Checkout, Condition};
 use sys::fs;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

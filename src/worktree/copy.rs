@@ -13,7 +13,7 @@ use super::git;
 use super::list::list_worktrees;
 use super::make::NewContent;
 use super::repository::Repository;
-use model::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
+use model::team::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
 use sys::fs;
 
 /// Directory of the worktrees, relative to that of a copy.

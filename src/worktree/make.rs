@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::error::WorktreeError;
 use super::repository::Repository;
+use model::team::worktree::{Checkout, Rules, WorktreeRequest};
 use model::text;
-use model::worktree::{Checkout, Rules, WorktreeRequest};
 use sys::exec::{self, ExecCommand};
 use sys::fs;
 

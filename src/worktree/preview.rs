@@ -5,7 +5,7 @@ use std::path::Path;
 use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::repository::Repository;
-use model::worktree::Checkout;
+use model::team::worktree::Checkout;
 
 /// The expected result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::error::WorktreeError;
 use super::git::Git;
 use super::list::list_worktrees;
-use model::worktree::DIR;
+use model::team::worktree::DIR;
 use sys::fs;
 
 /// A repository, with its main working directory.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use model::worktree::{Checkout, Condition, Rules, WorktreeRequest};
+use model::team::worktree::{Checkout, Condition, Rules, WorktreeRequest};
 use sys::{env, exec, fs};
 
 fn write(path: impl AsRef<Path>, text: &str) {

@@ -10,7 +10,7 @@ use super::exchange::{LARGEST_BUNDLE, check_id, passing_ref};
 use super::preview::Preview;
 use super::repository::Repository;
 use model::id::HostName;
-use model::worktree::{Checkout, Condition, WorktreeRequest, check_branch};
+use model::team::worktree::{Checkout, Condition, WorktreeRequest, check_branch};
 use sys::fs;
 
 /// A git remote through which commits go to a host and back.

@@ -19,7 +19,7 @@ impl Source {
         Source { name: name.to_owned(), words: without_tests(&words(text)) }
     }
 
-    /// Returns the module path below its crate's name: `src/store/mailbox.rs` is `store::mailbox`,
+    /// Returns the module path below its crate's name: `src/store/mail/mailbox.rs` is `store::mail::mailbox`,
     /// `src/store/lib.rs` is `store`, `src/ops/mail/mod.rs` is `ops::mail`.
     pub(crate) fn module(&self) -> Vec<String> {
         let inner = self.name.trim_start_matches("src/").trim_end_matches(".rs");

@@ -162,7 +162,7 @@ impl<'a> Names<'a> {
         let length = (0..=path.len()).rev().find(|end| self.modules.contains_key(&path[..*end]))?;
         let (module, rest) = path.split_at(length);
         let Some(item) = rest.first() else {
-            // A function can have the name of its module: `ui::home`.
+            // A function can have the name of its module: `ui::views::home`.
             let (name, parent) = module.split_last()?;
             return self.reexported(parent, name, depth);
         };

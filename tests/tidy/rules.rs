@@ -20,7 +20,11 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("thread::sleep", SYS, "wait on a named condition with a deadline, through sys::clock"),
     ("Timestamp::now", SYS, "take the time as an argument, or ask sys::clock"),
     ("Zoned::now", SYS, "take the time as an argument, or ask sys::clock"),
-    ("clap", &["src/cli/", "src/model/task/fields.rs"], "parse in cli and pass typed values down"),
+    (
+        "clap",
+        &["src/cli/", "src/model/board/task/fields.rs"],
+        "parse in cli and pass typed values down",
+    ),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
     ("ratatui", &["src/ui/dashboard/", "src/cli/watch/"], "draw in ui::dashboard"),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),

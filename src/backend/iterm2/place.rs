@@ -6,7 +6,7 @@ use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
 use super::session::{Iterm2, POLL_INTERVAL, SESSION_TIMEOUT};
 use super::survey::{ItermRow, Way, add_opened, anchors, caller_session, is_id, is_tty};
 use super::{osa, quote};
-use model::placement::{ItermSession, Placement};
+use model::members::placement::{ItermSession, Placement};
 use sys::clock::{self, Deadline};
 
 enum OpenResult {

@@ -8,7 +8,7 @@ use super::super::{BackendError, CloseOutcome, Mark};
 use super::osa::{self, Osa};
 use super::script::{self, CLOSE, DONE, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script};
 use super::survey::{self, ItermRow};
-use model::placement::{ItermSession, Layout, Placement, Verdict};
+use model::members::placement::{ItermSession, Layout, Placement, Verdict};
 use sys::clock::{self, Deadline};
 
 /// Time that a session may take to get its terminal, or to disappear after it was closed.

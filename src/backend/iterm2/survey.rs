@@ -5,7 +5,7 @@ use super::super::BackendError;
 use super::super::proof::{IdentityPart, Observation, judge};
 use super::osa;
 use super::script::{NOT_RUNNING, SURVEY};
-use model::placement::{ItermSession, Layout, Verdict};
+use model::members::placement::{ItermSession, Layout, Verdict};
 
 /// Fewest rows that a split may leave; below that, the next session gets a tab of its own.
 const FEWEST_ROWS: u32 = 8;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::screen::LiveScreen;
 use super::wire::LauncherMessage;
-use model::input::Input;
+use model::members::input::Input;
 use sys::child::{ChildExit, PtyMaster};
 use sys::clock::Deadline;
 

@@ -17,8 +17,8 @@ use super::{
     Backend, BackendError, BeforeClose, CloseOutcome, Mark, PlacementRequest, ScreenImage, follow,
 };
 use model::id::MemberName;
-use model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
-use model::spec::Terminal;
+use model::members::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
+use model::members::spec::Terminal;
 use sys::exec::spawn_detached;
 use sys::output_watch::OutputWatch;
 use sys::proc::{self, Process};

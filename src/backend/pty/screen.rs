@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use model::input::Modes;
+use model::members::input::Modes;
 use sys::fs::{self, FsError};
 
 /// Bytes at the end of the log that are drawn. Earlier output has been overwritten or has scrolled

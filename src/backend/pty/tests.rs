@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::Label;
-use model::placement::TmuxPane;
+use model::members::placement::TmuxPane;
 use sys::fs;
 use sys::proc::Liveness;
 

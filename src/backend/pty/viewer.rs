@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::wire::{LauncherMessage, ViewerMessage};
-use model::input::Input;
+use model::members::input::Input;
 use sys::socket;
 
 /// Timeout for a launcher's answer and for writing to it.

@@ -4,7 +4,7 @@
 
 use std::io::{self, Read, Write};
 
-use model::input::{Input, Key, Text};
+use model::members::input::{Input, Key, Text};
 use sys::child::ChildExit;
 
 /// Size limit of a payload, in bytes.

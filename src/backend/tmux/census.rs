@@ -7,7 +7,7 @@ use super::command::Server;
 use super::row::{PaneRow, rows};
 use super::verb;
 use crate::BackendError;
-use model::placement::{ProcessId, TmuxPane};
+use model::members::placement::{ProcessId, TmuxPane};
 use sys::proc::Process;
 
 /// Format of the row about the server. Formats can refer to server options by name.

@@ -10,7 +10,7 @@ use super::identity::{PaneClaim, PaneListing, list_panes, verdict, verify};
 use super::verb;
 use crate::proof::{self, NO_ANSWER, Proven};
 use crate::{BackendError, BeforeClose, CloseOutcome, Mark};
-use model::placement::Verdict;
+use model::members::placement::Verdict;
 use sys::clock::{self, Deadline};
 
 /// Time that panes may take to disappear.

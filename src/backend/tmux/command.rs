@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::BackendError;
-use model::environ;
+use model::members::environ;
 use sys::{env, exec};
 
 /// Timeout of one tmux process (PF-05), unless the caller has less time.

@@ -10,7 +10,7 @@ use super::row::{PaneRow, ServerRow, rows};
 use super::verb::{self, PaneGuard};
 use crate::proof::{IdentityPart, Observation, ProcessState, judge, process_state};
 use crate::{BackendError, Mark};
-use model::placement::{Placement, ProcessId, TmuxPane, Verdict};
+use model::members::placement::{Placement, ProcessId, TmuxPane, Verdict};
 use sys::proc::{self, Process};
 
 /// Time that an exiting server gets to disappear.

@@ -9,7 +9,7 @@ use super::row::{InputRow, rows};
 use super::verb;
 use crate::BackendError;
 use crate::proof::{Observation, judge};
-use model::input::Input;
+use model::members::input::Input;
 use sys::rand;
 
 /// Writes all of the input or nothing. A text goes through a paste buffer: its bytes do not appear

@@ -35,9 +35,9 @@ use super::{
 };
 use identity::PaneClaim;
 use model::id::MemberName;
-use model::input::Input;
-use model::placement::{BackendKind, Placement, TmuxPane, Verdict};
-use model::spec::Terminal;
+use model::members::input::Input;
+use model::members::placement::{BackendKind, Placement, TmuxPane, Verdict};
+use model::members::spec::Terminal;
 use sys::output_watch::OutputWatch;
 
 pub use census::{Census, Resident, census, has_pane};

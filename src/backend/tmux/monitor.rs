@@ -14,7 +14,7 @@ use super::verb;
 use crate::follow::{FailureCount, ImageFilter, ScreenImage};
 use crate::pty::LiveScreen;
 use crate::{BackendError, Mark};
-use model::placement::Placement;
+use model::members::placement::Placement;
 use sys::clock::Deadline;
 use sys::output_watch::{OutputWatch, Wakeup};
 

@@ -10,7 +10,7 @@ use super::command::{PaneId, PlainWord, Server};
 use super::row::{PaneRow, rows};
 use super::verb::{self, PaneGuard};
 use super::{BackendError, last_lines};
-use model::placement::{ProcessId, TmuxPane};
+use model::members::placement::{ProcessId, TmuxPane};
 use sys::proc::{self, Process};
 
 /// The pane that the environment of a process names.

@@ -19,7 +19,7 @@ use super::survey::{
 use super::verb::{self, Edge, PaneGuard};
 use crate::{BackendError, Label, PlacementRequest, TmuxHome};
 use model::id::MemberName;
-use model::placement::{Layout, Placement, ProcessId, TmuxPane};
+use model::members::placement::{Layout, Placement, ProcessId, TmuxPane};
 use sys::proc::Process;
 
 /// More panes than any window holds.

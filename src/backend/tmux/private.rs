@@ -5,7 +5,7 @@ use std::path::Path;
 use super::command::Server;
 use super::verb;
 use crate::{BackendError, TmuxHome};
-use model::placement::Layout;
+use model::members::placement::Layout;
 
 /// A server that no user has, killed on drop.
 #[derive(Debug)]

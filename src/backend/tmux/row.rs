@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arrange::Size;
 use super::command::{PaneId, SessionId, WindowId};
-use model::placement::{ProcessId, TmuxPane};
+use model::members::placement::{ProcessId, TmuxPane};
 
 pub(super) const SERVER: &str = "phx-server #{pid}";
 pub(super) const MADE: &str = "phx-made #{pid} #{pane_id} #{pane_pid} #{window_id} #{session_id} #{window_width} \

@@ -6,7 +6,7 @@ use super::command::{PaneId, PlainWord, Server, SessionId, WindowId};
 use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
 use super::verb::{self, WindowTarget};
 use crate::{BackendError, TmuxHome};
-use model::placement::ProcessId;
+use model::members::placement::ProcessId;
 use sys::proc::Process;
 
 /// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).

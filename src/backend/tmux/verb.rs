@@ -15,7 +15,7 @@ use tmux_interface::{
 use super::arrange::Size;
 use super::command::{PaneId, PlainWord, SessionId, Unit, WindowId};
 use super::row;
-use model::input::Key;
+use model::members::input::Key;
 
 /// The pane option that proves a pane ours.
 const TOKEN: &str = "@phalanx_token";

@@ -9,7 +9,7 @@ use super::survey::{Column, LeadColumn, ServerSurvey, survey_server, team_name};
 use super::verb::{self, Edge};
 use crate::proof::{Observation, judge};
 use crate::{BackendError, TmuxHome};
-use model::placement::{Placement, TmuxPane};
+use model::members::placement::{Placement, TmuxPane};
 
 /// Brings the pane to the front of the terminals that show its session. If the caller's own
 /// terminal shows another session of the same server, switches it there.

@@ -4,9 +4,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::background::start_background_lead;
 use crate::fail::Failure;
 use crate::setup::Setup;
+use crate::team::background::start_background_lead;
 use ops::authority::Action;
 use ops::{self, Kind};
 use sys::proc::{self, Process};

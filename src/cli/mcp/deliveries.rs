@@ -10,8 +10,8 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use model::envelope::Envelope;
 use model::id::MemberName;
+use model::mail::envelope::Envelope;
 use ops::decisions::mark_read::{Afterwards, mark_or_remove};
 use ops::{Context, TeamStore};
 

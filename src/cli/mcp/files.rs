@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::arguments::ToolArguments;
 use super::call::{PrintedOutput, Reply, ToolCall};
+use crate::board::workspace::{self as files, WorkspaceVerb};
+use crate::board::worktree::{self as worktrees, WorktreeVerb};
 use crate::fail::Failure;
-use crate::handoff::{self as handoffs, HandoffVerb};
-use crate::workspace::{self as files, WorkspaceVerb};
-use crate::worktree::{self as worktrees, WorktreeVerb};
+use crate::mail::handoff::{self as handoffs, HandoffVerb};
 
 pub(super) fn workspace(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let verb: WorkspaceVerb = given.variant()?;

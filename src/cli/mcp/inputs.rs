@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::scope::ScopeArgs;
-use model::protocol::ShutdownStatus;
-use model::task_ref::TaskRef;
+use crate::mail::scope::ScopeArgs;
+use model::board::task_ref::TaskRef;
+use model::mail::protocol::ShutdownStatus;
 use model::wire::Object;
 
 /// No arguments.

@@ -11,15 +11,15 @@ use super::inputs::{
     ReadInboxInput, RequestsInput, SendMessageInput, SendMessageType, SubmitPlanInput, TextToAll,
     TextToMember,
 };
-use crate::answer::{self, AnswerArgs};
-use crate::ask::{self, AskVerb, PermissionArgs};
+use crate::decisions::answer::{self, AnswerArgs};
+use crate::decisions::ask::{self, AskVerb, PermissionArgs};
+use crate::decisions::requests::{self, RequestsArgs, RequestsVerb};
+use crate::ending::shutdown::{self, ShutdownArgs};
 use crate::fail::{Exit, Failure};
-use crate::requests::{self, RequestsArgs, RequestsVerb};
-use crate::scope::ScopeArgs;
+use crate::mail::scope::ScopeArgs;
 use crate::setup::since;
-use crate::shutdown::{self, ShutdownArgs};
-use model::envelope::Envelope;
-use model::protocol::Message;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
 use model::time::Timestamp;
 use ops::authority::Action;
 use ops::mail::inbox::{read_messages, read_news};

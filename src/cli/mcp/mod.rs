@@ -37,10 +37,10 @@ use call::{MAX_CALLS, ServerState};
 use deliveries::ConfirmingTransport;
 use server::TeamServer;
 
-use super::args::Global;
-use super::fail::{Exit, Failure, VerbResult};
-use super::interrupt;
-use super::out::Out;
+use crate::args::Global;
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::interrupt;
+use crate::out::Out;
 use ops::Kind;
 use sys::signal::Signals;
 

@@ -10,7 +10,7 @@ use super::table::TOOLS;
 use super::tools::{Audience, ToolAction, ToolDefinition, ToolEffect, schema_of_tool};
 use crate::fail::Failure;
 use crate::out::Out;
-use model::mode::Mode;
+use model::members::mode::Mode;
 use model::name::nearest;
 use model::wire::Object;
 

@@ -6,11 +6,11 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::{Value, json};
 
 use super::call::ToolCall;
-use crate::attach::{self, PeekArgs};
+use crate::decisions::requests::{self, RequestsArgs};
 use crate::fail::{Exit, Failure};
-use crate::requests::{self, RequestsArgs};
-use crate::status::{self, StatusArgs, without_time};
-use model::envelope::Envelope;
+use crate::views::attach::{self, PeekArgs};
+use crate::views::status::{self, StatusArgs, without_time};
+use model::mail::envelope::Envelope;
 use ops::authority::Action;
 use ops::mail::inbox::read_news;
 use ops::{self, Kind};

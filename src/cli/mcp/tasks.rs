@@ -7,13 +7,13 @@ use super::arguments::ToolArguments;
 use super::call::{Reply, ToolCall};
 use super::inputs::{TaskDeleteInput, TaskFilter, TaskFilterInput, TaskGetInput, TaskSearchInput};
 use super::schema::{ActionNames, Renamed, ToolSchema, schema_of};
+use crate::board::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
+use crate::board::task_import::{ExportTasksArgs, ImportTasksArgs};
 use crate::fail::{ErrorMessage, Failure};
 use crate::out::Out;
 use crate::setup::Setup;
-use crate::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
-use crate::task_import::{ExportTasksArgs, ImportTasksArgs};
-use model::assessment::Doing;
-use model::task_ref::TaskRef;
+use model::board::task_ref::TaskRef;
+use model::members::assessment::Doing;
 use ops::{self, Kind, TargetStatus};
 
 /// Claude Code's names of the arguments of its task tools.

@@ -14,12 +14,12 @@ use super::schema::ToolSchema;
 use super::table::TOOLS;
 use super::tools::{ToolAction, ToolDefinition, ToolEffect, schema_of_tool};
 use super::wording::{argument_of_field, command_of};
+use crate::board::task::{CreateTaskArgs, TaskVerb, UpdateTaskArgs};
 use crate::fail::Failure;
-use crate::task::{CreateTaskArgs, TaskVerb, UpdateTaskArgs};
 use crate::verbs::{definition, shown};
+use model::board::task_ref::TaskRef;
 use model::id::TaskId;
-use model::mode::Mode;
-use model::task_ref::TaskRef;
+use model::members::mode::Mode;
 use model::wire::Object;
 
 const LEAD: ToolUser = ToolUser { is_lead: true, mode: None, read_only: false };

@@ -5,8 +5,8 @@ mod manifest;
 mod page;
 mod verbs;
 
-use super::groups::GROUPS;
-use super::mcp::pages;
+use crate::groups::GROUPS;
+use crate::mcp::pages;
 
 #[test]
 fn cli_pages_are_up_to_date() {

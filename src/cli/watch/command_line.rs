@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
+use model::board::task_ref::TaskRef;
 use model::id::{MemberName, TaskId};
-use model::task_ref::TaskRef;
 use ui::dashboard::{NewMember, NewTeam, RequestAnswer, TeamAction};
 
 /// The words of a verb: options as one word each, so that no value is taken for an option.

@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use serde_json::{Map, json};
 
 use super::command_line::command_line;
-use crate::task::{TaskActionVerb, TaskVerb};
+use crate::board::task::{TaskActionVerb, TaskVerb};
+use crate::board::worktree::WorktreeVerb;
 use crate::verbs::{Verb, parse};
-use crate::worktree::WorktreeVerb;
+use model::board::task_ref::TaskRef;
 use model::id::TaskId;
-use model::task_ref::TaskRef;
 use ui::dashboard::tests::walk::{Step, walk};
 use ui::dashboard::tests::{THEME, dashboard, name, picture, press};
 use ui::dashboard::{ChosenCommand, Effect, RequestAnswer, TeamAction};

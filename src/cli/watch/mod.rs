@@ -17,12 +17,12 @@ use serde_json::json;
 
 use self::args::{NotifyChoice, ThemeChoice, WatchArgs};
 use self::driver::{Driver, WatchOptions};
-use super::args::Global;
-use super::fail::{Exit, Failure, VerbResult};
-use super::interrupt::runtime;
-use super::locale;
-use super::out::Out;
-use super::setup::Setup;
+use crate::args::Global;
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::interrupt::runtime;
+use crate::locale;
+use crate::out::Out;
+use crate::setup::Setup;
 use sys::env;
 use ui::DesktopNotification;
 use ui::dashboard::{Dashboard, Theme, ThemeColors};

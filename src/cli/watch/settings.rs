@@ -14,7 +14,7 @@ use toml::{Spanned, Value};
 use crate::fail::Failure;
 use config::hooks::read_trusted_file;
 use config::{ConfigError, Document, Faults, parse};
-use model::input::Key;
+use model::members::input::Key;
 use model::name::nearest;
 use model::value::{FIELD, text_types};
 use ui::dashboard::{ColorRole, Keymap, Shade, ThemeColors};

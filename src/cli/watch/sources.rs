@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use model::id::{MemberName, TaskId};
-use model::input::{Input, Key, Text};
+use model::members::input::{Input, Key, Text};
 use model::topic::Topic;
 use ops::views::input::TypingSession;
 use ops::views::screen::ScreenUpdate;

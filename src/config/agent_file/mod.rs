@@ -5,10 +5,10 @@ mod front;
 mod tests;
 
 use front::{Field, FieldValue};
-use model::mode::Mode;
-use model::role::Role;
-use model::rules::Rule;
+use model::decisions::rules::Rule;
+use model::members::mode::Mode;
 use model::team::COLORS;
+use model::team::role::Role;
 
 /// The contents of an agent file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use strum::IntoEnumIterator;
 
-use model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
+use model::team::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 use model::wire::Object;
 
 /// Hooks from a settings file.

@@ -9,7 +9,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use claude::{ClaudeHooks, parse_claude_hooks};
-use model::hook::HookCommand;
+use model::team::hook::HookCommand;
 use own::{OwnHooks, parse_own_hooks};
 use sys::env;
 use sys::fs::{self, About};

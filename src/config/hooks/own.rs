@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::value::TableList;
 use crate::{ConfigError, Document, Faults, Place, parse};
-use model::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
+use model::team::hook::{HookCommand, HookEvent, Invocation, LONGEST_S, Matcher, TIMEOUT_S};
 use model::value::{Argv, Choice, FIELD, checked, inline_schema, parse_text, text_types};
 
 /// The contents of a user's `hooks.toml`.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use model::hook::{HookEvent, Invocation, Matcher};
+use model::team::hook::{HookEvent, Invocation, Matcher};
 use sys::exec::{self, ExecCommand};
 
 fn own(text: &str) -> Result<OwnHooks, String> {

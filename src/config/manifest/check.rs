@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::spec::{Manifest, MemberSpec, TeamMode};
 use crate::Faults;
 use crate::Place::{Index, Key};
-use model::cycle::find_cycle;
-use model::host::{HostChoice, HostConfig};
+use model::board::cycle::find_cycle;
+use model::board::task_definition::TaskDefinition;
 use model::name::nearest;
-use model::task_definition::TaskDefinition;
+use model::team::host::{HostChoice, HostConfig};
 
 /// Adds all faults between entries.
 pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {

@@ -3,9 +3,9 @@
 use super::spec::{Manifest, MemberSpec, TeamMode};
 use crate::Faults;
 use crate::Place::{Index, Key};
+use model::board::task_definition::TaskDefinition;
+use model::board::waiting::Ability;
 use model::name::nearest;
-use model::task_definition::TaskDefinition;
-use model::waiting::Ability;
 
 pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {
     for (at, task) in manifest.tasks.iter().enumerate() {

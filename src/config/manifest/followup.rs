@@ -7,7 +7,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::{Faults, Place};
-use model::followup::{
+use model::team::followup::{
     Escalation, LONGEST_MINUTES, MAX_REMINDERS, MOST_REMINDERS, ReminderPolicy, interval_ms,
 };
 use model::value::{Choice, FIELD, inline_schema};

@@ -8,18 +8,18 @@ use serde::Deserialize;
 use super::roles::tools;
 use super::spec::MemberSpec;
 use crate::{Faults, Place};
-use model::access::LinkAccess;
-use model::board_policy::Pull;
-use model::budget::Budget;
-use model::host::{HostChoice, Label, NewHostName};
-use model::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
-use model::mode::Mode;
-use model::rules::{RuleList, RuleSet, TeamRules};
+use model::board::board_policy::Pull;
+use model::board::waiting::Ability;
+use model::decisions::rules::{RuleList, RuleSet, TeamRules};
+use model::mail::access::LinkAccess;
+use model::members::budget::Budget;
+use model::members::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
+use model::members::mode::Mode;
+use model::team::host::{HostChoice, Label, NewHostName};
+use model::team::worktree::{WorktreeKey, WorktreeRequest};
 use model::value::{
     Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
 };
-use model::waiting::Ability;
-use model::worktree::{WorktreeKey, WorktreeRequest};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -288,7 +288,7 @@ impl ScaleTable {
 mod tests {
     use crate::hosts::parse_hosts;
     use crate::manifest::Manifest;
-    use model::host::HostChoice;
+    use model::team::host::HostChoice;
 
     const HOST: &str =
         "[[host]]\nname = \"build\"\nssh = \"b\"\ndir = \"/w\"\nlabels = [\"gpu\"]\n";

@@ -20,8 +20,8 @@ mod template;
 use std::collections::BTreeSet;
 
 use super::{ConfigError, Faults, LineCounter, Place, parse};
-use model::host::HostConfig;
-use model::task_definition::TaskDefinition;
+use model::board::task_definition::TaskDefinition;
+use model::team::host::HostConfig;
 pub use schema::{TEAM_KEYS, TeamKey};
 pub use spec::{Manifest, MemberSpec, TeamMode};
 use tables::{Form, ManifestTable};

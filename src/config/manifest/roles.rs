@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use model::access::LinkAccess;
-use model::mode::Mode;
-use model::role::{Role, Tools};
-use model::rules::RuleList;
+use model::decisions::rules::RuleList;
+use model::mail::access::LinkAccess;
+use model::members::mode::Mode;
 use model::team::COLORS;
+use model::team::role::{Role, Tools};
 use model::value::{CheckedValue, Choice, KeyedTable, NonBlank, known_word, text_types};
 
 text_types! {
@@ -70,8 +70,8 @@ pub(super) fn tools(allowed: Option<RuleList>, disallowed: RuleList) -> Tools {
 #[cfg(test)]
 mod tests {
     use crate::manifest::Manifest;
-    use model::mode::Mode;
-    use model::rules::Rule;
+    use model::decisions::rules::Rule;
+    use model::members::mode::Mode;
 
     fn names(rules: &[Rule]) -> Vec<String> {
         rules.iter().cloned().map(String::from).collect()

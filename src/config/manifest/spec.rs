@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use model::launch::{LaunchSpec, Scale, WORKER, ability};
-use model::role::Roles;
-use model::settings::Settings;
-use model::task_definition::TaskDefinition;
-use model::waiting::Ability;
+use model::board::task_definition::TaskDefinition;
+use model::board::waiting::Ability;
+use model::members::launch::{LaunchSpec, Scale, WORKER, ability};
+use model::team::role::Roles;
+use model::team::settings::Settings;
 
 /// A valid manifest.
 #[derive(Debug, Clone, PartialEq)]

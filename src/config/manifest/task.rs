@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use model::task::TaskFields;
-use model::task_definition::TaskDefinition;
+use model::board::task::TaskFields;
+use model::board::task_definition::TaskDefinition;
 use model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -12,16 +12,16 @@ use proptest::prelude::*;
 use super::tables::TeamTable;
 use super::*;
 use crate::settings::SECTIONS;
-use model::environ::EnvRules;
-use model::followup::{Escalation, ReminderPolicy};
-use model::hook::{HookEvent, Invocation};
-use model::launch::Scale;
-use model::limits::Limits;
-use model::mode::Mode;
-use model::placement::Layout;
-use model::rules::Rule;
-use model::settings::{BackendChoice, Finish, OnHang, Privacy, Settings};
-use model::worktree::WorktreeRequest;
+use model::board::limits::Limits;
+use model::decisions::rules::Rule;
+use model::members::environ::EnvRules;
+use model::members::launch::Scale;
+use model::members::mode::Mode;
+use model::members::placement::Layout;
+use model::team::followup::{Escalation, ReminderPolicy};
+use model::team::hook::{HookEvent, Invocation};
+use model::team::settings::{BackendChoice, Finish, OnHang, Privacy, Settings};
+use model::team::worktree::WorktreeRequest;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
 

@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use super::fault_list::FaultList;
 use super::words::{slug, subject};
 use crate::{ConfigError, LineCounter};
-use model::task_definition::{TaskDefinition, TaskFile, check_key};
+use model::board::task_definition::{TaskDefinition, TaskFile, check_key};
 
 /// Maximum length of the text in a key, in characters.
 const LONGEST_SLUG: usize = 80;

@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 use super::fault_list::FaultList;
 use super::words::slug;
 use crate::{ConfigError, LineCounter};
+use model::board::task::{Task, TaskFields};
+use model::board::task_definition::{TaskDefinition, TaskFile, check_key};
 use model::id::TaskId;
-use model::task::{Task, TaskFields};
-use model::task_definition::{TaskDefinition, TaskFile, check_key};
 
 /// Maximum length of the file's name in a key, in characters.
 const LONGEST_STEM: usize = 80;

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::ConfigError;
-use model::task_definition::TaskFile;
+use model::board::task_definition::TaskFile;
 use model::text;
 
 /// Number of faults that are reported at most.

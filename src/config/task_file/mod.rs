@@ -14,7 +14,7 @@ use std::path::Path;
 use super::ConfigError;
 use super::manifest::Manifest;
 pub use fault_list::MAX_FAULTS;
-use model::task_definition::TaskFile;
+use model::board::task_definition::TaskFile;
 
 /// The kinds of files, each with its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]

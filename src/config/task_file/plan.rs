@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::fault_list::FaultList;
 use super::words::subject;
 use crate::ConfigError;
-use model::task::TaskFields;
-use model::task_definition::{
+use model::board::task::TaskFields;
+use model::board::task_definition::{
     PlanHeader, TaskDefinition, TaskFile, all_of, check_key, check_key_part,
 };
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::words::{slug, subject};
 use super::{MAX_FAULTS, TaskFileKind};
-use model::task_definition::TaskFile;
+use model::board::task_definition::TaskFile;
 
 /// A plan of the example in docs/cli/tasks.md.
 const PLAN: &str = r#"{"p":"03","n":"02","t":"Wiring","d":["03-01"],"xd":["../02-01.summary.jsonl"]}

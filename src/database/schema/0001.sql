@@ -665,7 +665,7 @@ begin
   return phalanx.record(args->>'write', 'true');
 end $$;
 
--- Claims. The rules are those of src/model/board.rs.
+-- Claims. The rules are those of src/model/board/mod.rs.
 
 -- Returns true if two path patterns may match the same file.
 create function phalanx.meet(a text, b text) returns boolean language sql immutable as $$

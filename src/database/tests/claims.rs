@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::*;
 use crate::{LogKind, LogScope, StoredTask, TaskScope};
+use model::board::task::{Task, TaskState};
 use model::board::{Board, Refusal};
 use model::id::{MemberName, TaskId};
-use model::task::{Task, TaskState};
 
 #[test]
 fn each_task_is_claimed_once_by_many_claimers() {

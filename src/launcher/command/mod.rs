@@ -17,9 +17,9 @@ pub use screen::RecordedScreen;
 pub use screen::WorkerScreen;
 pub use tail::Tail;
 
+use model::board::task::{CommandOutcome, Task};
 use model::causes::error_chain;
-use model::environ;
-use model::task::{CommandOutcome, Task};
+use model::members::environ;
 use sys::child::{self, Program, PtyMaster};
 use sys::clock::Deadline;
 use sys::env::find_program;

@@ -7,8 +7,8 @@ use crate::effect::{Effect, STOP_DEADLINE_S};
 use crate::sources::{self, LeadInput};
 use crate::starter;
 use crate::stopper::DueStop;
-use model::event::{EventKind, Note};
 use model::id::{Incarnation, MemberName};
+use model::team::event::{EventKind, Note};
 use ops::ending::stop::{MemberStop, StopMode};
 use ops::{self, Context, OpsError, TeamStore};
 

@@ -2,10 +2,10 @@
 
 use crate::effect::Effect;
 use crate::state::{Phase, State};
-use model::budget::{self, BudgetUse};
 use model::id::MemberName;
-use model::lifecycle::MemberState;
-use model::record::MemberRecord;
+use model::members::budget::{self, BudgetUse};
+use model::members::lifecycle::MemberState;
+use model::members::record::MemberRecord;
 
 /// Checks the budgets against what the records contain.
 pub(super) fn handle_members(

@@ -8,13 +8,13 @@ use crate::effect::Effect;
 use crate::event::SignOfLife;
 use crate::state::{Phase, Quiet, State, TrackedMember};
 use model::board::Board;
-use model::envelope::Envelope;
-use model::followup::{Escalation, LastNotification, NotificationStep};
+use model::board::task::{Task, TaskState};
+use model::decisions::question::Question;
 use model::id::{MemberName, TaskId};
-use model::lifecycle::MemberState;
-use model::protocol::Message;
-use model::question::Question;
-use model::task::{Task, TaskState};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
+use model::members::lifecycle::MemberState;
+use model::team::followup::{Escalation, LastNotification, NotificationStep};
 use model::time::Timestamp;
 
 /// Updates the announcements of the open questions. An announcement that is still on its way is not

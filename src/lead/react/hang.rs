@@ -5,8 +5,8 @@ use super::shutdown::{begin, ending};
 use crate::effect::Effect;
 use crate::state::{ActivityCheck, BoardView, HangRule, State, TrackedMember};
 use model::id::{Incarnation, MemberName, TaskId};
-use model::lifecycle::{Cause, MemberState};
-use model::settings::OnHang;
+use model::members::lifecycle::{Cause, MemberState};
+use model::team::settings::OnHang;
 use model::time::{Timestamp, human};
 use ops::effects::health::Silence;
 

@@ -4,7 +4,7 @@
 use crate::effect::Effect;
 use crate::state::{State, TrackedMember};
 use model::id::{MemberName, TaskId};
-use model::lifecycle::MemberState;
+use model::members::lifecycle::MemberState;
 use model::time::Timestamp;
 use ops::effects::health::Silence;
 

@@ -3,9 +3,9 @@
 
 use crate::effect::Effect;
 use crate::state::State;
-use model::event::{Event, EventKind};
-use model::hook::HookEvent;
-use model::lifecycle::MemberState;
+use model::members::lifecycle::MemberState;
+use model::team::event::{Event, EventKind};
+use model::team::hook::HookEvent;
 use model::wire;
 use ops::team::hooks::Occasion;
 

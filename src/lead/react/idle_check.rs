@@ -5,7 +5,7 @@
 
 use crate::effect::Effect;
 use crate::state::{State, TrackedMember};
-use model::lifecycle::MemberState;
+use model::members::lifecycle::MemberState;
 use model::time::Timestamp;
 
 /// Time from the start of the work to the first check whether it is over, in ms.

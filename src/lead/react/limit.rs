@@ -3,7 +3,7 @@
 
 use crate::effect::Effect;
 use crate::state::{Phase, State, TrackedMember};
-use model::rate_limit::ResumePolicy;
+use model::members::rate_limit::ResumePolicy;
 use model::time::Timestamp;
 
 /// The next step for a member at its limit, once it is due.

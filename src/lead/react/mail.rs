@@ -6,11 +6,11 @@ use super::questions;
 use super::shutdown::{agree, answered, refuse};
 use crate::effect::Effect;
 use crate::state::{Phase, State, TrackedMember};
-use model::envelope::Envelope;
 use model::id::MemberName;
-use model::lifecycle::{Cause, MemberState};
-use model::protocol::news::{is_for_agent_lead, is_news};
-use model::protocol::{Message, SenderRole, may_send};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::news::{is_for_agent_lead, is_news};
+use model::mail::protocol::{Message, SenderRole, may_send};
+use model::members::lifecycle::{Cause, MemberState};
 use model::time::Timestamp;
 
 /// Age of an idle notification, in ms, up to which its sender cannot have begun another turn:

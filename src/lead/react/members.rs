@@ -7,13 +7,13 @@ use super::{questions, staff};
 use crate::effect::Effect;
 use crate::event::StoppedRun;
 use crate::state::{Phase, State, TrackedMember};
+use model::board::waiting::Ability;
+use model::decisions::request::ShutdownOutcome;
 use model::id::MemberName;
-use model::launch::ability;
-use model::lifecycle::MemberState;
-use model::record::MemberRecord;
-use model::request::ShutdownOutcome;
+use model::members::launch::ability;
+use model::members::lifecycle::MemberState;
+use model::members::record::MemberRecord;
 use model::time::Timestamp;
-use model::waiting::Ability;
 use ops::ending::remove::MemberRemoval;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a

@@ -3,7 +3,7 @@
 
 use crate::effect::Effect;
 use crate::state::{State, TrackedMember};
-use model::lifecycle::{Cause, MemberState};
+use model::members::lifecycle::{Cause, MemberState};
 use model::time::Timestamp;
 
 /// Time for which team file and record must disagree, in ms. Claude Code 2.1.34 sends its idle

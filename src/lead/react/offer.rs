@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::effect::Effect;
 use crate::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
-use model::envelope::Envelope;
+use model::board::task::Task;
 use model::id::{Incarnation, MemberName, TaskId};
-use model::lifecycle::MemberState;
-use model::protocol::Message;
-use model::settings::Settings;
-use model::task::Task;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
+use model::members::lifecycle::MemberState;
+use model::team::settings::Settings;
 use model::time::Timestamp;
 
 /// Time for which the task is free and the member is idle before it is notified, in ms: most claim

@@ -4,11 +4,11 @@
 use crate::effect::Effect;
 use crate::event::AnswerSent;
 use crate::state::{OpenQuestion, State};
-use model::envelope::Envelope;
+use model::decisions::question::{Question, QuestionKind};
 use model::id::MemberName;
-use model::lifecycle::Cause;
-use model::protocol::SenderRole;
-use model::question::{Question, QuestionKind};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::SenderRole;
+use model::members::lifecycle::Cause;
 
 /// Handles a question of a member. Idempotent.
 pub(super) fn open(

@@ -2,7 +2,7 @@
 
 use crate::state::{BoardView, Goal, HangRule, Pool, State, makers};
 use model::id::MemberName;
-use model::settings::Settings;
+use model::team::settings::Settings;
 
 /// Applies the differences. Running members keep the settings of their start.
 pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {

@@ -4,9 +4,9 @@
 use super::{questions, staff};
 use crate::effect::Effect;
 use crate::state::{LeadEnd, PendingStop, Phase, State, TrackedMember};
+use model::decisions::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
 use model::id::{MemberName, RequestId};
-use model::lifecycle::{Cause, MemberState};
-use model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
+use model::members::lifecycle::{Cause, MemberState};
 use model::time::Timestamp;
 
 const AGREED: &str = "shut down as agreed";

@@ -7,9 +7,9 @@ use crate::effect::Effect;
 use crate::state::{BoardView, Phase, Pool, State, TrackedMember};
 use model::board::Board;
 use model::id::{MemberName, TaskId};
-use model::launch::{Demand, Template, WELL_AFTER_MS};
-use model::lifecycle::{Cause, MemberState};
-use model::record::MemberRecord;
+use model::members::launch::{Demand, Template, WELL_AFTER_MS};
+use model::members::lifecycle::{Cause, MemberState};
+use model::members::record::MemberRecord;
 use model::time::Timestamp;
 
 /// Consecutive failures after which no member of the kind is started any more.

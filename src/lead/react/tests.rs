@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::event::StoppedRun;
-use model::envelope::Envelope;
-use model::external_change::ExternalChange;
+use model::board::external_change::ExternalChange;
+use model::board::task::{Task, TaskState};
+use model::decisions::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
 use model::id::{Incarnation, MemberName, RequestId, TaskId};
-use model::lifecycle::{Cause, MemberState};
-use model::placement::{Placement, ProcessId, PtyHold};
-use model::protocol::{self, Message};
-use model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
-use model::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{self, Message};
+use model::members::lifecycle::{Cause, MemberState};
+use model::members::placement::{Placement, ProcessId, PtyHold};
+use model::members::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
 use model::sample;
-use model::settings::Settings;
-use model::task::{Task, TaskState};
+use model::team::settings::Settings;
 
 mod beside;
 mod budget;

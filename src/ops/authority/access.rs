@@ -1,12 +1,12 @@
 //! The access policy: checks the origin of a request before it creates work.
 
 use crate::{Context, OpsError};
-use model::access::{AccessDenied, LinkAccess};
-use model::event::{EventKind, Note};
 use model::id::MemberName;
-use model::launch::LaunchSpec;
-use model::scope::Scope;
-use model::settings::Settings;
+use model::mail::access::{AccessDenied, LinkAccess};
+use model::mail::scope::Scope;
+use model::members::launch::LaunchSpec;
+use model::team::event::{EventKind, Note};
+use model::team::settings::Settings;
 use store::TeamStore;
 
 /// Checks that the team takes requests of this origin. `undone` says what is refused.

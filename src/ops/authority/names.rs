@@ -3,8 +3,8 @@
 
 use crate::OpsError;
 use model::id::{MemberName, RequestId};
+use model::members::record::MemberRecord;
 use model::name::nearest;
-use model::record::MemberRecord;
 use store::{StoreError, TeamStore};
 
 /// Rejects a name that differs from that of a present or former member only in case. Unknown names

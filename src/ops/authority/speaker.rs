@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::authority::names;
 use crate::{Context, OpsError};
 use model::id::{MemberName, TeamName};
-use model::record::MemberRecord;
-use model::settings::Creator;
+use model::members::record::MemberRecord;
+use model::team::settings::Creator;
 use store::{StoreError, TeamStore};
 
 /// The rights of the caller in one team.

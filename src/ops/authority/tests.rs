@@ -7,11 +7,11 @@ use strum::VariantArray;
 use super::*;
 use crate::Caller;
 use crate::team;
-use model::lifecycle::MemberState;
-use model::placement::ProcessId;
-use model::record::{ExitRecord, MemberRecord};
+use model::members::lifecycle::MemberState;
+use model::members::placement::ProcessId;
+use model::members::record::{ExitRecord, MemberRecord};
 use model::sample;
-use model::settings::Settings;
+use model::team::settings::Settings;
 use model::time::Timestamp;
 use store::{LeadRecord, Store};
 use sys::fs;
@@ -108,7 +108,7 @@ impl Stage {
 
     /// The number of warnings in the journals of these teams.
     fn warnings(&self, teams: &[&str]) -> Vec<usize> {
-        let is_warning = |event: &model::event::Event| event.event == EventKind::Warning;
+        let is_warning = |event: &model::team::event::Event| event.event == EventKind::Warning;
         let count = |team: &&str| {
             self.team(team).events().expect("a journal").into_iter().filter(is_warning).count()
         };

@@ -2,7 +2,7 @@
 
 use crate::OpsError;
 use model::board::Board;
-use model::task::Task;
+use model::board::task::Task;
 use store::TeamStore;
 
 /// Returns the open tasks of the board, or with `all` every task, in the order of their ids. An
@@ -34,8 +34,8 @@ fn select(board: &Board, all: bool) -> Vec<Task> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::board::task::TaskState;
     use model::id::TaskId;
-    use model::task::TaskState;
 
     #[test]
     fn edges_to_tasks_that_are_left_out_are_removed() {

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::OpsError;
 use model::board::Board;
+use model::board::search::{Query, SearchHit, SearchTask, rank};
+use model::board::task::{Task, TaskState};
 use model::id::TaskId;
-use model::search::{Query, SearchHit, SearchTask, rank};
-use model::task::{Task, TaskState};
 use store::TeamStore;
 use sys::parallel;
 

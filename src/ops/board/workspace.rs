@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use crate::authority::{self, Action};
 use crate::{Context, OpsError, now};
+use model::board::task::Task;
+use model::board::workspace::{WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules};
 use model::id::MemberName;
-use model::scope::ChatName;
-use model::task::Task;
-use model::workspace::{WorkspaceFile, WorkspaceMode, WorkspacePath, WorkspaceRules};
+use model::mail::scope::ChatName;
 use store::{TeamStore, WorkspaceListing};
 
 /// The output of `workspace list`.

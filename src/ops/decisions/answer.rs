@@ -5,9 +5,9 @@ use serde::Serialize;
 use crate::authority::names;
 use crate::mail::post::Post;
 use crate::{Context, OpsError, now};
+use model::decisions::request::{ShutdownRequest, WorkLeft};
 use model::id::RequestId;
-use model::protocol::{Message, ShutdownApproved, ShutdownRejected};
-use model::request::{ShutdownRequest, WorkLeft};
+use model::mail::protocol::{Message, ShutdownApproved, ShutdownRejected};
 use store::TeamStore;
 
 /// A member's reply.

@@ -11,9 +11,9 @@ use crate::decisions::decide;
 use crate::mail::post::Post;
 use crate::mail::send;
 use crate::{Context, Kind, OpsError, now};
+use model::decisions::question::DecisionOutcome;
 use model::id::{MemberName, RequestId};
-use model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
-use model::question::DecisionOutcome;
+use model::mail::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
 use store::{StoreError, TeamStore};
 use sys::rand;
 

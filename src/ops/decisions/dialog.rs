@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::decisions::decide::{self, close};
 use crate::{Context, OpsError};
-use model::event::{EventKind, Note};
+use model::decisions::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
 use model::id::RequestId;
-use model::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
+use model::team::event::{EventKind, Note};
 use store::{StoreError, TeamStore};
 use sys::clock::Deadline;
 

@@ -5,11 +5,11 @@ use crate::decisions::decide;
 use crate::mail::inbox;
 use crate::members::lead;
 use crate::{Context, OpsError};
-use model::envelope::Envelope;
+use model::decisions::question::Ask;
 use model::id::MemberName;
-use model::protocol::Message;
-use model::protocol::news::{is_for_loop, is_news};
-use model::question::Ask;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
+use model::mail::protocol::news::{is_for_loop, is_news};
 use store::TeamStore;
 
 /// The treatment of messages after they were handed over.

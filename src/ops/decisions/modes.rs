@@ -7,9 +7,9 @@ use crate::mail::post::Post;
 use crate::team::claude_settings;
 use crate::{Context, OpsError};
 use model::id::MemberName;
-use model::mode::Mode;
-use model::protocol::{Message, ModeSetRequest};
-use model::record::MemberRecord;
+use model::mail::protocol::{Message, ModeSetRequest};
+use model::members::mode::Mode;
+use model::members::record::MemberRecord;
 use model::team::Team;
 use store::{StoreError, TeamStore};
 

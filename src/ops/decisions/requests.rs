@@ -6,12 +6,12 @@ use serde_json::Value;
 use crate::authority::names::suggest_nearest_request;
 use crate::decisions::decide::{ApprovalPreview, approval_preview, process_requests};
 use crate::{Context, OpsError, now};
+use model::decisions::question::{Question, Typed};
+use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
+use model::decisions::user_question::{self, UserQuestion};
 use model::id::{MemberName, RequestId};
-use model::protocol::AnsweredBy;
-use model::question::{Question, Typed};
-use model::request::{ShutdownOutcome, ShutdownRequest};
+use model::mail::protocol::AnsweredBy;
 use model::time::Timestamp;
-use model::user_question::{self, UserQuestion};
 use store::TeamStore;
 
 /// A request as `requests` shows it.

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::mail::post::Post;
 use crate::members::profiles;
 use crate::{Context, Kind, OpsError};
+use model::decisions::rules::{List, Rule, TeamRules};
 use model::id::MemberName;
-use model::protocol::{Message, TeamPermissionUpdate};
-use model::rules::{List, Rule, TeamRules};
+use model::mail::protocol::{Message, TeamPermissionUpdate};
 use profile::Placeholder;
 use store::TeamStore;
 

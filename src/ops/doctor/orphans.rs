@@ -10,8 +10,8 @@ use crate::ending::stop::{self, StopMode};
 use crate::members::launchers::{Launcher, launchers};
 use crate::{Context, OpsError};
 use backend::tmux::{Census, Resident};
-use model::placement::{Placement, ProcessId};
-use model::record::MemberRecord;
+use model::members::placement::{Placement, ProcessId};
+use model::members::record::MemberRecord;
 use store::TeamStore;
 
 /// A member record and the team that holds it.

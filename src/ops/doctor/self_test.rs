@@ -9,7 +9,7 @@ use crate::{Caller, OpsError};
 use backend::tmux::{self, PrivateServer, Tmux};
 use backend::{Backend, CloseOutcome, Label, PlacementRequest, iterm2};
 use model::id::MemberName;
-use model::placement::Verdict;
+use model::members::placement::Verdict;
 use sys::clock::Deadline;
 use sys::selftest::{CHECKS, CheckFault, CheckResult, TestSite};
 use sys::{env, rand};

@@ -14,14 +14,14 @@ use crate::Post;
 use crate::members::backends;
 use crate::{Context, OpsError, now};
 use backend::tmux;
-use model::event::{EventKind, Note};
-use model::followup::{LastNotification, NotificationStep};
+use model::board::task::Task;
+use model::decisions::question::Question;
+use model::decisions::user_question;
 use model::id::{Incarnation, MemberName, RequestId};
-use model::placement::Placement;
-use model::question::Question;
-use model::task::Task;
+use model::members::placement::Placement;
+use model::team::event::{EventKind, Note};
+use model::team::followup::{LastNotification, NotificationStep};
 use model::text;
-use model::user_question;
 use store::{StoreError, TeamStore};
 
 /// Characters of a request's summary that a message quotes.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::OpsError;
 use crate::Post;
-use model::budget::{BudgetUse, OnExceeded};
-use model::event::{EventKind, Note};
 use model::id::MemberName;
+use model::members::budget::{BudgetUse, OnExceeded};
+use model::team::event::{EventKind, Note};
 use model::wire;
 use store::TeamStore;
 use sys::rand;

@@ -5,7 +5,7 @@
 use crate::Post;
 use crate::{OpsError, now};
 use model::id::{Incarnation, MemberName};
-use model::rate_limit::RateLimit;
+use model::members::rate_limit::RateLimit;
 use store::TeamStore;
 use sys::clock;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::OpsError;
-use model::event::{EventKind, Note};
 use model::id::MemberName;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::exec::{self, ExecCommand};
 

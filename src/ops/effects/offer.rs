@@ -4,10 +4,10 @@ use crate::OpsError;
 use crate::Post;
 use crate::board::owners::SUBJECT;
 use crate::mail::send;
+use model::board::task::{Task, TaskState};
 use model::digest;
 use model::id::{Incarnation, MemberName, TaskId};
-use model::protocol::Message;
-use model::task::{Task, TaskState};
+use model::mail::protocol::Message;
 use model::text;
 use store::TeamStore;
 

@@ -1,9 +1,9 @@
 //! Records the circuit breaker of the restarts of a member, and tells the lead when it opens.
 
 use crate::{OpsError, Post, now};
-use model::event::{EventKind, Note};
 use model::id::MemberName;
-use model::record::PlannedRestart;
+use model::members::record::PlannedRestart;
+use model::team::event::{EventKind, Note};
 use model::text;
 use store::TeamStore;
 use sys::rand;
@@ -55,11 +55,11 @@ mod tests {
     use super::*;
     use crate::members::status;
     use model::id::TeamName;
-    use model::lifecycle::MemberState;
-    use model::protocol::news::is_news;
+    use model::mail::protocol::news::is_news;
+    use model::members::lifecycle::MemberState;
     use model::sample;
-    use model::settings::Settings;
     use model::team::Team;
+    use model::team::settings::Settings;
     use model::time::Timestamp;
     use store::Store;
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::{OpsError, now};
 use model::board::Board;
-use model::envelope::Envelope;
-use model::event::{EventKind, Note};
+use model::board::results;
 use model::id::{MemberName, TaskId};
-use model::results;
+use model::mail::envelope::Envelope;
+use model::team::event::{EventKind, Note};
 use model::time::Timestamp;
 use store::TeamStore;
 

@@ -16,7 +16,7 @@ use crate::{Context, OpsError};
 use backend::tmux::{self, Census, Resident, Tmux};
 use backend::{Backend, TmuxHome};
 use model::id::{Incarnation, MemberName, TeamName};
-use model::placement::{Layout, Placement, ProcessId};
+use model::members::placement::{Layout, Placement, ProcessId};
 use store::TeamStore;
 use sys::parallel::parallel_map;
 use sys::proc::{self, Process, RunningProcess};

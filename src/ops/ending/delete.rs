@@ -6,9 +6,9 @@ use crate::members::{backends, status};
 use crate::team::lease;
 use crate::team::worktree::{self, Removal};
 use crate::{Context, OpsError};
-use model::event::{EventKind, Note};
 use model::id::{MemberName, TeamName};
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::{failpoint, proc};
 

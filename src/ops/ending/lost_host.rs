@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::OpsError;
 use crate::ending::remove::{self, MemberRemoval};
-use model::event::{EventKind, Note};
 use model::id::{HostName, MemberName};
-use model::lifecycle::Cause;
-use model::record::MemberRecord;
+use model::members::lifecycle::Cause;
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 
 /// The output of `host lost`.

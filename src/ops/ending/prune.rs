@@ -2,8 +2,8 @@
 //! second or late answer reports how the request ended.
 
 use crate::OpsError;
-use model::question::Question;
-use model::request::ShutdownRequest;
+use model::decisions::question::Question;
+use model::decisions::request::ShutdownRequest;
 use model::time::Timestamp;
 use store::TeamStore;
 

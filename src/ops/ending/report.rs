@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Context, OpsError};
-use model::event::{EventKind, Note};
-use model::request::{self, ShutdownFinding, ShutdownRequest};
-use model::shutdown_check::{self, WorkTree};
+use model::decisions::request::{self, ShutdownFinding, ShutdownRequest};
+use model::decisions::shutdown_check::{self, WorkTree};
+use model::team::event::{EventKind, Note};
 use model::text;
 use store::TeamStore;
 use sys::exec::{self, ExecCommand};

@@ -4,9 +4,9 @@
 use crate::OpsError;
 use crate::effects::results;
 use crate::members::lead;
+use model::board::task::TaskState;
 use model::id::TaskId;
-use model::settings::Finish;
-use model::task::TaskState;
+use model::team::settings::Finish;
 use store::TeamStore;
 
 /// Number of tasks that a sentence names.

@@ -2,10 +2,10 @@
 
 use super::kind::Kind;
 use model::board::Refusal;
+use model::board::task::TaskState;
+use model::board::workspace::FileFault;
 use model::id::{MemberName, TeamName, nearest_name};
 use model::name::nearest;
-use model::task::TaskState;
-use model::workspace::FileFault;
 use remote::HostError;
 use store::{DatabaseError, StoreError};
 use worktree::WorktreeError;

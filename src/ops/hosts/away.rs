@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::link::{GIT, HostLink};
 use super::wire::{CommitRequest, HostRequest, SentBundle};
 use crate::{Context, OpsError};
-use model::worktree::{Checkout, Condition, RepositoryCopy};
+use model::team::worktree::{Checkout, Condition, RepositoryCopy};
 use store::TeamStore;
 use sys::rand;
 use worktree::{Preview, RemovalOutcome, Repository, WorktreeState};

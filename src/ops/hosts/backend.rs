@@ -10,9 +10,9 @@ use crate::error::RemoteFailure;
 use crate::{Context, Kind, OpsError};
 use backend::{Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest};
 use model::id::{HostName, MemberName};
-use model::input::Input;
-use model::placement::{BackendKind, Placement, Verdict};
-use model::spec::Terminal;
+use model::members::input::Input;
+use model::members::placement::{BackendKind, Placement, Verdict};
+use model::members::spec::Terminal;
 use store::TeamStore;
 
 /// The backend of placements on another host. It creates none: `client::spawn` does.

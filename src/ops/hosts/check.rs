@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::OpsError;
 use model::causes::error_chain;
-use model::host::HostConfig;
+use model::team::host::HostConfig;
 use model::text;
 use remote::{ClockOffset, HostConnection, HostError, HostFacts, clock_offset, facts, timed};
 

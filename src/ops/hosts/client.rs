@@ -11,7 +11,7 @@ use crate::error::RemoteFailure;
 use crate::hosts::log_part::{LogPart, LogRange};
 use crate::{Context, OpsError};
 use model::id::{HostName, Incarnation, MemberName};
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
 use store::TeamStore;
 use sys::clock::Deadline;
 use sys::proc::Liveness;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::{Context, OpsError};
-use model::host::HostConfig;
+use model::team::host::HostConfig;
 use remote::{Executable, HostConnection, facts};
 use sys::{fs, rand};
 

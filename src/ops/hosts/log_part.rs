@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::OpsError;
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
 use model::time::Timestamp;
 use sys::fs::{self, older, times_of};
 

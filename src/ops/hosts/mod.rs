@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{Context, OpsError};
 use config::hosts::read_hosts;
-use model::host::{HostChoice, HostConfig};
 use model::id::{HostName, nearest_name};
+use model::team::host::{HostChoice, HostConfig};
 use remote::fits_socket;
 use sys::env;
 

@@ -9,13 +9,13 @@ use crate::error::RemoteFailure;
 use crate::hosts::log_part::{LogPart, LogRange};
 use backend::Label;
 use model::id::{HostName, Incarnation, MemberName, TeamName};
-use model::input::Input;
-use model::launch::LaunchSpec;
-use model::placement::{BackendKind, Layout, Placement};
-use model::scope::Scope;
-use model::settings::BackendChoice;
+use model::mail::scope::Scope;
+use model::members::input::Input;
+use model::members::launch::LaunchSpec;
+use model::members::placement::{BackendKind, Layout, Placement};
+use model::team::settings::BackendChoice;
+use model::team::worktree::Checkout;
 use model::time::Timestamp;
-use model::worktree::Checkout;
 use worktree::{CopyTraits, WorktreeState};
 
 /// The release whose messages these are.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use crate::OpsError;
 use crate::members::lead;
-use model::envelope::Envelope;
-use model::event::{EventKind, Note};
 use model::id::MemberName;
-use model::protocol::news::{is_for_loop, is_news};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::news::{is_for_loop, is_news};
+use model::team::event::{EventKind, Note};
 use store::{Marking, StoreError, TeamStore};
 
 /// Returns the unread messages of `owner`, or with `all` every message.

@@ -2,11 +2,11 @@
 
 use crate::{OpsError, now};
 use model::digest;
-use model::envelope::Envelope;
-use model::event::{EventKind, Note};
-use model::handoff::Handoff;
 use model::id::{MemberName, RequestId, TaskId};
-use model::protocol::Message;
+use model::mail::envelope::Envelope;
+use model::mail::handoff::Handoff;
+use model::mail::protocol::Message;
+use model::team::event::{EventKind, Note};
 use model::text;
 use store::TeamStore;
 use sys::rand;

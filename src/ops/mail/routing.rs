@@ -3,7 +3,7 @@
 use crate::OpsError;
 use crate::error::names;
 use model::id::MemberName;
-use model::routing::RoutingPolicy;
+use model::mail::routing::RoutingPolicy;
 use model::team::{Member, Team};
 use store::TeamStore;
 

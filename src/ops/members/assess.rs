@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use crate::members::lead::{self, Life};
 use crate::members::{output, presence, profiles};
 use crate::{Context, now};
-use model::assessment::{self, Assessment, Doing, Evidence, OpenRequest, ScreenSign, UntakenMail};
 use model::board::Board;
+use model::decisions::question::Question;
 use model::id::{MemberName, TaskId};
-use model::lifecycle::MemberState;
-use model::need::Need;
-use model::placement::IN_PROCESS;
-use model::question::Question;
-use model::record::MemberRecord;
+use model::members::assessment::{
+    self, Assessment, Doing, Evidence, OpenRequest, ScreenSign, UntakenMail,
+};
+use model::members::lifecycle::MemberState;
+use model::members::need::Need;
+use model::members::placement::IN_PROCESS;
+use model::members::record::MemberRecord;
 use model::team::Team;
 use model::time::Timestamp;
 use profile::{ScreenFinding, ScreenState, Screenshot, judge};

@@ -1,9 +1,9 @@
 //! Refuses starts of members whose budget is used up.
 
 use crate::OpsError;
-use model::budget::{self, BudgetUse};
-use model::launch::LaunchSpec;
-use model::settings::Settings;
+use model::members::budget::{self, BudgetUse};
+use model::members::launch::LaunchSpec;
+use model::team::settings::Settings;
 use store::TeamStore;
 
 /// Checks the budgets of the team and of the members to be started.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::Context;
 use crate::members::backends;
 use backend::{Label, Mark};
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
 use store::TeamStore;
 
 /// Shows the name, role and state of these runs.

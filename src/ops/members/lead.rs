@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::members::launchers;
 use crate::{OpsError, now};
-use model::placement::ProcessId;
+use model::members::placement::ProcessId;
 use model::team::LeadProcess;
 use model::time::Timestamp;
 use store::{LeadPresence, LeadRecord, TeamStore};

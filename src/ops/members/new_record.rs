@@ -2,9 +2,9 @@
 
 use crate::now;
 use model::id::{Incarnation, MemberName};
-use model::lifecycle::MemberState;
-use model::placement::BackendKind;
-use model::record::{FORMAT, LaunchRequest, MemberRecord};
+use model::members::lifecycle::MemberState;
+use model::members::placement::BackendKind;
+use model::members::record::{FORMAT, LaunchRequest, MemberRecord};
 use store::TeamStore;
 use sys::{env, rand};
 

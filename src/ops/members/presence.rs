@@ -1,12 +1,12 @@
 //! Reports of a teammate about itself (ready, working, idle) and the state changes that follow.
 
 use crate::{OpsError, now};
-use model::event::{EventKind, Note};
 use model::id::{Incarnation, MemberName};
-use model::lifecycle::{Cause, MemberState};
-use model::placement::Placement;
-use model::record::MemberRecord;
+use model::members::lifecycle::{Cause, MemberState};
+use model::members::placement::Placement;
+use model::members::record::MemberRecord;
 use model::team::Member;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::proc::{self, Liveness};
 

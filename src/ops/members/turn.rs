@@ -1,9 +1,9 @@
 //! The actions of a member in a turn, for the report to its lead at the end of the turn.
 
 use crate::{OpsError, now};
-use model::event::{Event, EventKind, Note};
 use model::id::{Incarnation, MemberName, TaskId};
-use model::said::TurnEnd;
+use model::members::said::TurnEnd;
+use model::team::event::{Event, EventKind, Note};
 use model::text;
 use model::time::Timestamp;
 use model::wire;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::hosts::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
 use crate::{Context, OpsError};
 use model::id::HostName;
-use model::worktree::{Checkout, RepositoryCopy, copy_name};
+use model::team::worktree::{Checkout, RepositoryCopy, copy_name};
 use sys::fs;
 use worktree::{HostRepository, RemovalOutcome, WorktreeState};
 

@@ -26,8 +26,8 @@ use crate::views::input;
 use crate::{Caller, Context, OpsError};
 use backend::{Backend, CloseOutcome, Mark};
 use model::id::{Incarnation, MemberName};
-use model::input::Input;
-use model::record::MemberRecord;
+use model::members::input::Input;
+use model::members::record::MemberRecord;
 use store::{Store, TeamStore};
 use sys::proc::Liveness;
 

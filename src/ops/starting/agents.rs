@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::members::profiles;
 use crate::{Caller, Context, OpsError};
-use model::launch::WORKER;
+use model::members::launch::WORKER;
 use model::text;
 use profile::{LoginSigns, Profile, builtin_names};
 use sys::exec::{self, ExecCommand};

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::members::profiles;
 use crate::starting::roles;
 use crate::{Context, OpsError};
-use model::brief;
 use model::id::MemberName;
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
+use model::team::brief;
 use profile::Placeholder;
 use store::{StoreError, TeamStore};
 

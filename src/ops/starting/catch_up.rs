@@ -6,12 +6,12 @@ use crate::ending::remove;
 use crate::members::{lead, presence};
 use crate::starting::recover;
 use crate::{Context, OpsError, now};
-use model::event::{EventKind, Note};
-use model::launch::ability;
-use model::record::MemberRecord;
-use model::settings::Finish;
-use model::task::Task;
-use model::waiting::Ability;
+use model::board::task::Task;
+use model::board::waiting::Ability;
+use model::members::launch::ability;
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
+use model::team::settings::Finish;
 use store::TeamStore;
 use sys::proc::{self, Liveness};
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::members::backends;
 use crate::{Context, OpsError, resolve_dir};
 use config::manifest::{Manifest, MemberSpec, TeamMode};
+use model::board::task::TaskFields;
+use model::board::task_definition::TaskDefinition;
 use model::id::MemberName;
-use model::launch::{Demand, LaunchSpec, Scale, Template};
-use model::settings::{BackendChoice, Settings};
-use model::task::TaskFields;
-use model::task_definition::TaskDefinition;
+use model::members::launch::{Demand, LaunchSpec, Scale, Template};
+use model::team::settings::{BackendChoice, Settings};
 use store::NewTask;
 use worktree::checkout_of;
 
@@ -160,7 +160,7 @@ pub fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::settings::Finish;
+    use model::team::settings::Finish;
 
     const TEXT: &str = r#"
 [team]
@@ -199,7 +199,7 @@ priority = 2
         let got = team_settings(&manifest(), Some(BackendChoice::Pty), true);
         assert_eq!(
             (got.backend, got.layout, got.finish),
-            (BackendChoice::Pty, model::placement::Layout::Windows, Finish::TasksDone)
+            (BackendChoice::Pty, model::members::placement::Layout::Windows, Finish::TasksDone)
         );
         assert_eq!(
             (got.keep, got.max_members, got.env.deny.as_slice()),

@@ -11,12 +11,12 @@ use crate::team::hooks;
 use crate::{Caller, Context, OpsError};
 use launcher::command::Tail;
 use launcher::{LauncherRun, OneShotEnd};
+use model::board::task::{CommandOutcome, TaskAction};
 use model::id::{MemberName, TaskId};
-use model::lifecycle::Cause;
-use model::protocol::Message;
-use model::record::{ExitRecord, MemberRecord};
-use model::spec::Terminal;
-use model::task::{CommandOutcome, TaskAction};
+use model::mail::protocol::Message;
+use model::members::lifecycle::Cause;
+use model::members::record::{ExitRecord, MemberRecord};
+use model::members::spec::Terminal;
 use store::TaskStep;
 use sys::{env, fs};
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{Context, OpsError};
 use config::agent_file::AgentFile;
-use model::role::{PLAIN, Role, Roles};
 use model::team::Team;
+use model::team::role::{PLAIN, Role, Roles};
 use store::TeamStore;
 use sys::fs::{self, FsError};
 use worktree::checkout_of;

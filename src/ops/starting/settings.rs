@@ -8,10 +8,10 @@ use crate::members::depth;
 use crate::starting::{manifest, resume, spawn};
 use crate::{Context, OpsError};
 use config::settings;
-use model::event::{EventKind, Note};
 use model::id::MemberName;
-use model::launch::{LaunchSpec, Template};
-use model::settings::{PlacementHome, Settings};
+use model::members::launch::{LaunchSpec, Template};
+use model::team::event::{EventKind, Note};
+use model::team::settings::{PlacementHome, Settings};
 use store::TeamStore;
 
 pub use config::manifest::{TEAM_KEYS, TeamKey};
@@ -57,7 +57,7 @@ pub fn document(team: &TeamStore) -> Result<Table, OpsError> {
 
 /// Returns the document of a team that was created without any settings.
 pub fn defaults() -> Table {
-    settings::document(&Settings::by_hand(model::settings::MAX_MEMBERS))
+    settings::document(&Settings::by_hand(model::team::settings::MAX_MEMBERS))
 }
 
 /// Returns `base` with the settings of a checked file laid over it. With `tasks_only`, for task
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn defaults_survive_the_round_trip_through_a_document() {
-        let base = Settings::by_hand(model::settings::MAX_MEMBERS);
+        let base = Settings::by_hand(model::team::settings::MAX_MEMBERS);
         let parsed = settings::parse_document(settings::document(&base), &[]).expect("settings");
         assert_eq!(parsed.settings, base);
         let empty = settings::parse_document(Table::new(), &[]).expect("settings");

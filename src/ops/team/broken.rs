@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use crate::authority::speaker;
 use crate::{Context, OpsError, now};
-use model::event::{EventKind, Note};
 use model::id::{LEAD, TeamName};
 use model::team::Team;
+use model::team::event::{EventKind, Note};
 use model::wire::Object;
 use store::{Broken, TeamStore};
 use sys::rand;

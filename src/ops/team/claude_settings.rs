@@ -7,7 +7,7 @@ use crate::team::hooks::hook_files;
 use crate::{Context, OpsError};
 use config::claude_settings::ClaudeSettings;
 use config::hooks::{HookFiles, is_trusted};
-use model::mode::Mode;
+use model::members::mode::Mode;
 use model::team::Team;
 
 /// Settings of an organisation, which nothing overrides.

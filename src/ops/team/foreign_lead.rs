@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::members::backends;
 use crate::{Context, OpsError};
-use model::event::EventKind;
+use model::team::event::EventKind;
 use model::team::{Member, Team};
 use store::TeamStore;
 use sys::fs;

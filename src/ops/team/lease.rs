@@ -6,8 +6,8 @@ use crate::members::lead::{Stranger, is_this_process, process, stranger, this_pr
 use crate::team::foreign_lead;
 use crate::team::foreign_members::{self, ForeignMember};
 use crate::{Context, OpsError, now};
-use model::event::{EventKind, Note};
-use model::placement::ProcessId;
+use model::members::placement::ProcessId;
+use model::team::event::{EventKind, Note};
 use store::{LeadRecord, Lease, TeamStore};
 use sys::env;
 use sys::proc::{Liveness, Process};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use model::project::{Project, ProjectCheck, ProjectFiles};
+use model::team::project::{Project, ProjectCheck, ProjectFiles};
 use sys::{env, fs};
 use worktree::Repository;
 

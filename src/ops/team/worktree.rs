@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::hosts::away::AwayWorktree;
 use crate::members::status;
 use crate::{Context, OpsError};
-use model::event::{EventKind, Note};
 use model::id::{HostName, MemberName};
-use model::worktree::{
+use model::team::event::{EventKind, Note};
+use model::team::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
 use store::TeamStore;

@@ -10,9 +10,9 @@ use crate::hosts;
 use crate::members::backends;
 use crate::{Context, Kind, OpsError};
 use model::id::{HostName, MemberName};
-use model::placement::{Placement, TmuxPane, Verdict};
-use model::record::MemberRecord;
-use model::settings::BackendChoice;
+use model::members::placement::{Placement, TmuxPane, Verdict};
+use model::members::record::MemberRecord;
+use model::team::settings::BackendChoice;
 use store::TeamStore;
 
 pub use backend::pty::{LauncherMessage, Viewer};
@@ -140,7 +140,7 @@ fn tmux_args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::placement::ProcessId;
+    use model::members::placement::ProcessId;
 
     #[test]
     fn command_contains_only_the_socket_and_ids() {

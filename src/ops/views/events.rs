@@ -1,8 +1,8 @@
 //! `events`: the journal, once or followed.
 
 use crate::OpsError;
-use model::event::{Event, Note};
 use model::id::MemberName;
+use model::team::event::{Event, Note};
 use model::topic::Topic;
 use store::{TeamStore, TeamWatch};
 use sys::watch::PollingReason;

@@ -7,10 +7,10 @@ use crate::authority::names::started_record;
 use crate::members::backends;
 use crate::{Context, OpsError};
 use backend::{Backend, BackendError};
-use model::event::{EventKind, Note};
 use model::id::{HostName, MemberName};
-use model::placement::{Placement, Verdict};
-use model::record::MemberRecord;
+use model::members::placement::{Placement, Verdict};
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 
 /// The wanted visibility of a pane.

@@ -9,11 +9,11 @@ use crate::members::backends;
 use crate::views::focus::{placed, prove};
 use crate::{Context, OpsError};
 use backend::{Backend, BackendError, pty};
-use model::event::{EventKind, Note};
 use model::id::MemberName;
-use model::input::{Input, Key, Text};
-use model::placement::{Placement, Verdict};
-use model::record::MemberRecord;
+use model::members::input::{Input, Key, Text};
+use model::members::placement::{Placement, Verdict};
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::clock;
 

@@ -6,16 +6,18 @@ use crate::members::assess::TeamEvidence;
 use crate::members::output;
 use crate::members::status::ShownState;
 use crate::{Context, OpsError};
-use model::assessment::Doing;
 use model::board::Board;
+use model::board::task::{Task, TaskState};
+use model::decisions::request::{
+    self, ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft,
+};
 use model::id::{MemberName, TaskId, TeamName};
-use model::lifecycle::MemberState;
-use model::placement::BackendKind;
-use model::record::MemberRecord;
-use model::request::{self, ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
-use model::task::{Task, TaskState};
+use model::members::assessment::Doing;
+use model::members::lifecycle::MemberState;
+use model::members::placement::BackendKind;
+use model::members::record::MemberRecord;
+use model::members::usage::{Prices, UsageTotal};
 use model::text;
-use model::usage::{Prices, UsageTotal};
 use store::{StoreError, TeamStore};
 
 /// Number of output lines of a failed member or task that the report repeats.

@@ -9,17 +9,17 @@ use crate::decisions::requests::{self, Shown};
 use crate::members::lead::Life;
 use crate::members::status::{self, MemberStatus, Status};
 use crate::{Context, OpsError, now};
-use model::assessment::Doing;
 use model::board::Board;
-use model::envelope::Envelope;
-use model::event::{Event, EventKind};
+use model::board::task::{Progress, Task, TaskState};
 use model::id::{Incarnation, MemberName, TaskId, TeamName};
-use model::need::Need;
-use model::record::MemberRecord;
-use model::task::{Progress, Task, TaskState};
+use model::mail::envelope::Envelope;
+use model::members::assessment::Doing;
+use model::members::need::Need;
+use model::members::record::MemberRecord;
+use model::team::event::{Event, EventKind};
+use model::team::worktree::Checkout;
 use model::time::Timestamp;
 use model::topic::Topic;
-use model::worktree::Checkout;
 use store::{JournalReader, TeamStore};
 
 /// Number of events that are kept.

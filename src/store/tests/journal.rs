@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{NOW, command, fresh, on_both_stores, who};
-use crate::journal::FULL;
+use crate::team::journal::FULL;
 use crate::{ClaimKind, TeamStore};
-use model::event::{Event, EventKind, Note};
+use model::team::event::{Event, EventKind, Note};
 use sys::fs;
 
 fn record(team: &TeamStore, text: &str) -> Event {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{fresh, join, message, raw, who};
 use crate::{Marking, StoreError, TeamStore};
 use model::id::{Incarnation, MemberName};
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
 use sys::fs;
 
 const LARGE: u64 = 1 << 30;
@@ -39,7 +39,7 @@ fn fill_box(team: &TeamStore, owner: &MemberName, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("m-{n}")).collect()
 }
 
-fn ids(of: Vec<model::envelope::Envelope>) -> Vec<String> {
+fn ids(of: Vec<model::mail::envelope::Envelope>) -> Vec<String> {
     of.into_iter().map(|e| e.msg_id).collect()
 }
 

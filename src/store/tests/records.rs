@@ -2,13 +2,13 @@
 
 use super::mail::wrapped;
 use super::*;
-use model::event::{Event, Note};
+use model::decisions::question::Question;
+use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
-use model::placement::ProcessId;
-use model::question::Question;
-use model::record::{MemberRecord, StartRecord};
-use model::request::ShutdownRequest;
+use model::members::placement::ProcessId;
+use model::members::record::{MemberRecord, StartRecord};
 use model::sample;
+use model::team::event::{Event, Note};
 use sys::env;
 use sys::proc::{self, Liveness, Process};
 

@@ -2,9 +2,9 @@
 
 use super::mail::wrapped;
 use super::*;
-use model::rate_limit::LimitHit;
-use model::record::MemberRecord;
-use model::usage::{MemberUsage, Usage};
+use model::members::rate_limit::LimitHit;
+use model::members::record::MemberRecord;
+use model::members::usage::{MemberUsage, Usage};
 
 fn record(team: &TeamStore) -> MemberRecord {
     team.member_record(&who("ann")).expect("readable").expect("a record")
@@ -27,7 +27,7 @@ fn usage_outlives_the_runs_of_a_member() {
         let next = Incarnation::parse(next).expect("uuid");
         let new = MemberRecord { incarnation: next.clone(), usage: None, ..record(team) };
         team.change_record(&who("ann"), &run, |record| {
-            record.state = model::lifecycle::MemberState::Completed;
+            record.state = model::members::lifecycle::MemberState::Completed;
         })
         .expect("written");
         team.begin_record(&new).expect("a new run");

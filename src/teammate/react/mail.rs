@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::super::effect::{MemberEffect, WorkerEffect};
 use super::super::event::Requests;
 use super::super::state::{Me, Pending, Work, WorkerState};
-use model::envelope::Envelope;
+use model::board::task::CommandOutcome;
+use model::decisions::request;
 use model::id::{LEAD, RequestId};
-use model::protocol::{Message, PlanApprovalResponse, ShutdownRequestBody};
-use model::request;
-use model::task::CommandOutcome;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{Message, PlanApprovalResponse, ShutdownRequestBody};
 use model::text;
 use model::time::Timestamp;
 

@@ -3,8 +3,8 @@
 use super::super::effect::WorkerEffect;
 use super::super::event::OpFailure;
 use super::super::state::{Outstanding, Work, WorkerState};
+use model::board::task::Task;
 use model::id::TaskId;
-use model::task::Task;
 use model::time::{Timestamp, human};
 
 /// Time that the taker has beyond its own deadline, in milliseconds. After it the task is given

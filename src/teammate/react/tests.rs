@@ -4,13 +4,13 @@ use super::*;
 use crate::effect::WorkerEffect as Effect;
 use crate::event::WorkerEvent as Event;
 use crate::state::Me;
-use model::envelope::Envelope;
+use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
 use model::id::{Incarnation, MemberName, RequestId, TeamName};
-use model::lifecycle::MemberState;
-use model::protocol::{
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{
     self, ModeSetRequest, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskAssignment,
 };
-use model::request::{ShutdownOutcome, ShutdownRequest};
+use model::members::lifecycle::MemberState;
 use model::sample;
 use sys::signal::Signal;
 

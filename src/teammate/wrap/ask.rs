@@ -7,9 +7,9 @@ use super::dialog::{AnswerStage, Dialog, FiledDialog};
 use super::effect::Effect;
 use super::event::Keyed;
 use super::state::{BELIEF_MS, DeliveryStep, State, TYPING_MS};
+use model::decisions::question::Typed;
 use model::id::RequestId;
-use model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
-use model::question::Typed;
+use model::mail::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
 use model::time::Timestamp;
 use profile::{ScreenFinding, ScreenState};
 

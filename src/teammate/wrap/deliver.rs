@@ -9,8 +9,8 @@ use super::state::{
     APPEAR_MS, DeliveryStep, LONG_PAUSE_MS, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot,
     State, TRIES, TYPING_MS,
 };
-use model::envelope::Envelope;
-use model::event::EventKind;
+use model::mail::envelope::Envelope;
+use model::team::event::EventKind;
 use model::time::Timestamp;
 use profile::MailDelivery;
 

@@ -2,8 +2,8 @@
 
 use super::super::effect::MemberEffect;
 use super::dialog::Dialog;
-use model::envelope::Envelope;
-use model::event::EventKind;
+use model::mail::envelope::Envelope;
+use model::team::event::EventKind;
 
 /// An action of the driver.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,8 +3,8 @@
 
 use super::effect::Effect;
 use super::state::State;
-use model::envelope::Envelope;
-use model::protocol::{IdleNotification, Message, ShutdownRejected, TaskCompleted};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{IdleNotification, Message, ShutdownRejected, TaskCompleted};
 use model::text;
 
 /// Maximum length of a member's report, in characters.

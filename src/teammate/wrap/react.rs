@@ -16,16 +16,16 @@ use super::state::{
     OBSERVE_MS, RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
-use model::envelope::Envelope;
 use model::id::LEAD;
-use model::lifecycle::{Cause, MemberState};
-use model::protocol::news::is_for_agent_lead;
-use model::protocol::{IdleNotification, Message, ShutdownRequestBody};
-use model::rate_limit;
-use model::rate_limit::LimitHit;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::news::is_for_agent_lead;
+use model::mail::protocol::{IdleNotification, Message, ShutdownRequestBody};
+use model::members::lifecycle::{Cause, MemberState};
+use model::members::rate_limit;
+use model::members::rate_limit::LimitHit;
+use model::members::usage;
 use model::text;
 use model::time::Timestamp;
-use model::usage;
 use profile::{ScreenFinding, ScreenState, ShutdownPolicy};
 
 /// Delay before a retry, in milliseconds.

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use regex_syntax::hir::{Class, HirKind};
 
-use model::envelope::Envelope;
-use model::protocol::render_for_agent;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::render_for_agent;
 
 /// Bracketed paste sequences, sent if the program has enabled that mode.
 const PASTE: [&str; 2] = ["\x1b[200~", "\x1b[201~"];

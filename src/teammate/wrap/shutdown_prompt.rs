@@ -6,9 +6,9 @@ use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::Requests;
 use super::effect::Effect;
 use super::state::{ForwardedRequest, ScreenSnapshot, State};
-use model::envelope::Envelope;
 use model::id::LEAD;
-use model::protocol::{
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{
     Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse, ShutdownRequestBody,
 };
 use model::text;

@@ -7,9 +7,9 @@ use super::super::state::{Leaving, Me, Pending};
 use super::dialog::Dialogs;
 use jiff::tz::TimeZone;
 
-use model::envelope::Envelope;
 use model::id::RequestId;
-use model::rate_limit::{LimitHit, end_of};
+use model::mail::envelope::Envelope;
+use model::members::rate_limit::{LimitHit, end_of};
 use model::time::Timestamp;
 use profile::{
     Composer, DialogKeys, MailDelivery, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,

@@ -8,11 +8,11 @@ use super::react::react;
 use super::state::State;
 use crate::effect::MemberEffect;
 use crate::event::{MemberEvent, OpFailure};
-use model::envelope::Envelope;
-use model::event::EventKind;
 use model::id::{Incarnation, MemberName, TeamName};
-use model::lifecycle::{Cause, MemberState};
-use model::protocol::Message;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
+use model::members::lifecycle::{Cause, MemberState};
+use model::team::event::EventKind;
 use model::time::Timestamp;
 use profile::{Composer, MailDelivery, Paste, ScreenFinding, ScreenState};
 

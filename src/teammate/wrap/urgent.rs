@@ -4,8 +4,8 @@
 use super::effect::Effect;
 use super::event::Keyed;
 use super::state::{BELIEF_MS, State, TYPING_MS};
-use model::envelope::Envelope;
-use model::event::EventKind;
+use model::mail::envelope::Envelope;
+use model::team::event::EventKind;
 use model::time::Timestamp;
 
 /// The urgent messages without an interrupt so far.
@@ -58,7 +58,7 @@ mod tests {
     use super::super::react::react;
     use super::*;
     use model::id::{Incarnation, MemberName, TeamName};
-    use model::lifecycle::MemberState;
+    use model::members::lifecycle::MemberState;
     use profile::{Composer, Paste, ScreenFinding, ScreenState};
 
     const START: Timestamp = Timestamp(1_000_000);

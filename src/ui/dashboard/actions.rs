@@ -10,7 +10,7 @@ use super::targets::AnswerTarget;
 use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
 use crate::Paint;
-use crate::request_page::request_text;
+use crate::decisions::request_page::request_text;
 use model::id::MemberName;
 use model::time::Timestamp;
 use ops::decisions::requests::Shown;
@@ -257,7 +257,7 @@ impl Dashboard {
 
     /// Returns true if the last event about the visibility of the member hid it.
     fn is_hidden(&self, member: &MemberName) -> bool {
-        use model::event::EventKind::{MemberHidden, MemberPlaced, MemberShown};
+        use model::team::event::EventKind::{MemberHidden, MemberPlaced, MemberShown};
         let events = self.snapshot.as_ref().map(|snapshot| snapshot.events.iter().rev());
         let last = events.into_iter().flatten().find(|event| {
             event.member.as_ref() == Some(member)

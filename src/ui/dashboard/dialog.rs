@@ -6,8 +6,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::editor::LineEditor;
 use super::effect::Effect;
 use super::form::{ActionForm, DialogStep};
+use model::decisions::user_question::UserQuestion;
 use model::id::{MemberName, RequestId, TaskId};
-use model::user_question::UserQuestion;
 use ops::views::snapshot::TeamChoice;
 
 /// A dialog, which receives all keys while it is open.

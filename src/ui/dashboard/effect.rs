@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::team_action::TeamAction;
 use model::id::{MemberName, TaskId, TeamName};
-use model::input::{Key, Text};
+use model::members::input::{Key, Text};
 
 /// A command that a person has chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::layout::Panel;
-use model::input::Key;
+use model::members::input::Key;
 
 /// The command of a key. The settings name it in kebab case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]

@@ -9,8 +9,8 @@ use super::keys::KeyCommand;
 use super::state::{Dashboard, MINUTE_MS};
 use super::theme::Tone;
 use super::words::{cut, fit};
-use model::assessment::Doing;
 use model::id::MemberName;
+use model::members::assessment::Doing;
 use model::time::Timestamp;
 use ops::members::status::MemberStatus;
 

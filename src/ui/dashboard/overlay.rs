@@ -17,8 +17,8 @@ use super::scroll::bounded;
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
 use super::words::{cut, fit, painted, position, wrap};
+use model::decisions::user_question::UserQuestion;
 use model::text;
-use model::user_question::UserQuestion;
 
 /// Largest number of candidates that the palette shows at once.
 const OFFERED: usize = 8;

@@ -14,7 +14,7 @@ use super::state::{Dashboard, MemberOrder};
 use super::targets::AnswerTarget;
 use super::theme::Tone;
 use model::id::{MemberName, TaskId};
-use model::input::Text;
+use model::members::input::Text;
 use model::time::Timestamp;
 use ops::views::screen::ScreenUpdate;
 use ops::views::snapshot::{AttentionCause, TeamChoice, TeamSnapshot};

@@ -8,8 +8,8 @@ use super::layout::Panel;
 use super::state::Dashboard;
 use super::team_action::{RequestAnswer, TeamAction};
 use super::theme::Tone;
+use model::board::task_ref::TaskRef;
 use model::id::MemberName;
-use model::task_ref::TaskRef;
 use model::time::Timestamp;
 
 impl Dashboard {

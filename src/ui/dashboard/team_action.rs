@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use model::board::task_ref::TaskRef;
 use model::id::{MemberName, RequestId, TaskId};
-use model::task_ref::TaskRef;
 
 /// An action on a team, with the object that it acts on.
 #[derive(Debug, Clone, PartialEq, Eq)]

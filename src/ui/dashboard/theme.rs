@@ -5,10 +5,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::border;
 use strum::EnumCount;
 
-use model::assessment::Doing;
-use model::lifecycle::MemberState;
-use model::need::Need;
-use model::task::TaskState;
+use model::board::task::TaskState;
+use model::members::assessment::Doing;
+use model::members::lifecycle::MemberState;
+use model::members::need::Need;
 
 /// The appearance of the dashboard, by the abilities of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl Theme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::record::PlannedRestart;
+    use model::members::record::PlannedRestart;
     use model::team::COLORS;
     use model::time::Timestamp;
     use strum::VariantArray;

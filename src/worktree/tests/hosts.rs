@@ -2,7 +2,7 @@
 
 use super::*;
 use model::id::HostName;
-use model::worktree::{RepositoryCopy, WorktreeOrigin};
+use model::team::worktree::{RepositoryCopy, WorktreeOrigin};
 
 /// A repository, and a host with a copy of it in another directory.
 struct Pair {

@@ -4,7 +4,7 @@
 use super::super::script::Script;
 use super::harness::Mac;
 use crate::BackendError;
-use model::placement::Layout;
+use model::members::placement::Layout;
 
 macro_rules! told {
     ($($line:literal)*) => {

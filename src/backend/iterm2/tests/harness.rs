@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::super::{Iterm2, ItermHome};
 use crate::{Backend, BackendError, Label, PlacementRequest};
 use model::id::MemberName;
-use model::placement::{ItermSession, Layout, Placement};
+use model::members::placement::{ItermSession, Layout, Placement};
 use sys::clock::{self, Deadline};
 use sys::{exec, fs};
 

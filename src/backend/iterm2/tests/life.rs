@@ -8,8 +8,8 @@ use super::super::{count_sessions, probe};
 use super::harness::{Mac, launch, place_one, until};
 use crate::{Backend, CloseOutcome, Label, Mark, PlacementRequest};
 use model::id::MemberName;
-use model::placement::{BackendKind, Layout, Placement, Verdict};
-use model::spec::Terminal;
+use model::members::placement::{BackendKind, Layout, Placement, Verdict};
+use model::members::spec::Terminal;
 use sys::{exec, fs};
 
 fn a_label(name: &str, role: &str) -> Label {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::harness::{Mac, launch, place_one, until};
 use crate::{Backend, BackendError, CloseOutcome, Mark};
-use model::placement::{ItermSession, Layout, Placement, Verdict};
+use model::members::placement::{ItermSession, Layout, Placement, Verdict};
 use sys::fs;
 use sys::proc::Process;
 

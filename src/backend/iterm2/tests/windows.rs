@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::harness::{Mac, place_one, until};
 use crate::{Backend, CloseOutcome, Label, Mark};
-use model::input::{Input, Text};
-use model::placement::{Layout, Placement, Verdict};
+use model::members::input::{Input, Text};
+use model::members::placement::{Layout, Placement, Verdict};
 
 /// LY-02: a session belongs to the team by its id, token and terminal, wherever the user moves it.
 #[test]

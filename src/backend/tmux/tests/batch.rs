@@ -7,7 +7,7 @@ use super::harness::{
     Lab, all_closed, exists, launch, launches, marks, pane, placed, traced, until,
 };
 use crate::{Backend, CloseOutcome, Mark, TmuxHome};
-use model::placement::{Layout, Placement, Verdict};
+use model::members::placement::{Layout, Placement, Verdict};
 
 #[test]
 fn sixteen_panes_are_verified_in_one_process_and_closed_in_three() {
@@ -37,7 +37,7 @@ fn sd_05_batch_results_match_those_of_single_calls() {
     let places = placed(&tmux, &all);
     let there = launches(2);
     let far = placed(&elsewhere, &there);
-    let changed = |nth: usize, change: &dyn Fn(&mut model::placement::TmuxPane)| {
+    let changed = |nth: usize, change: &dyn Fn(&mut model::members::placement::TmuxPane)| {
         let mut copy = pane(&places[nth]).clone();
         change(&mut copy);
         Placement::Tmux(copy)

@@ -9,7 +9,7 @@ use super::harness::{
     FIXTURES, Lab, all_closed, closed, exists, launch, launches, marks, pane, placed, run, until,
 };
 use crate::{Backend, BackendError, Label, TmuxHome};
-use model::placement::{Layout, Verdict};
+use model::members::placement::{Layout, Verdict};
 
 #[test]
 fn pt_06_detached_team_works_under_a_hostile_configuration() {

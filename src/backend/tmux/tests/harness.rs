@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::super::Tmux;
 use crate::{Backend, CloseOutcome, InsidePane, Label, Mark, PlacementRequest, TmuxHome};
 use model::id::MemberName;
-use model::placement::{Layout, Placement, TmuxPane, Verdict};
+use model::members::placement::{Layout, Placement, TmuxPane, Verdict};
 use sys::clock::{self, Deadline};
 use sys::{exec, fs};
 

@@ -7,7 +7,7 @@ use super::harness::{
     Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until,
 };
 use crate::{Backend, CloseOutcome, Label, Mark, TmuxHome};
-use model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
+use model::members::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
 use sys::proc::{Liveness, Process, liveness, wait_exit};
 
 /// Returns a copy of the placement with one part changed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::Tmux;
 use super::harness::{Lab, launch_of, pane, placed, traced, until};
 use crate::{Backend, BackendError, PlacementRequest, ScreenImage, TmuxHome};
-use model::placement::{Placement, Verdict};
+use model::members::placement::{Placement, Verdict};
 use sys::output_watch::{OutputWatch, Stopper};
 
 /// Time limit of a wait for an image.

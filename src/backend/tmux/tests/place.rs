@@ -8,8 +8,8 @@ use super::harness::{
 };
 use crate::{Backend, BackendError, TmuxHome};
 use model::id::MemberName;
-use model::placement::{Layout, Placement, TmuxPane, Verdict};
-use model::spec::Terminal;
+use model::members::placement::{Layout, Placement, TmuxPane, Verdict};
+use model::members::spec::Terminal;
 
 #[test]
 fn sp_05_panes_go_to_the_callers_session_not_the_newest() {

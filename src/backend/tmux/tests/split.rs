@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::Tmux;
 use super::harness::{Lab, all_closed, launches, pane, placed, traced, until};
 use crate::{Backend, TmuxHome};
-use model::placement::{Layout, Placement, Verdict};
+use model::members::placement::{Layout, Placement, Verdict};
 
 fn split(lab: &Lab, lead: &str) -> Tmux {
     Tmux::new(TmuxHome { layout: Layout::Split, ..lab.home_in("demo", lead) })

@@ -5,7 +5,7 @@ use super::harness::{
     Lab, all_closed, exists, launch, launches, marks, pane, placed, refused, traced, until,
 };
 use crate::{Backend, BackendError, Label, Mark, TmuxHome};
-use model::placement::{Layout, Placement, Verdict};
+use model::members::placement::{Layout, Placement, Verdict};
 
 fn label(name: &str, role: Option<&str>, state: &str, color: &str) -> Label {
     let (name, state) = (name.to_owned(), state.to_owned());

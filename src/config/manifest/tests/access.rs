@@ -1,7 +1,7 @@
 //! Tests of `[team.access]` and `[team.workspace]`.
 
 use crate::manifest::Manifest;
-use model::workspace::{WorkspaceMode, WorkspaceRules};
+use model::board::workspace::{WorkspaceMode, WorkspaceRules};
 
 #[test]
 fn access_and_workspace_are_read() {

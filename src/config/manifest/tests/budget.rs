@@ -1,8 +1,8 @@
 //! Tests of budgets, prices and the policy for usage limits.
 
 use crate::manifest::Manifest;
-use model::budget::OnExceeded;
-use model::settings::Settings;
+use model::members::budget::OnExceeded;
+use model::team::settings::Settings;
 
 fn read(keys: &str) -> Result<Settings, String> {
     let text = format!("[team]\nname = \"t\"\n{keys}");

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use model::budget::{Budget, Budgets, OnExceeded};
-use model::launch::{Demand, LaunchSpec, Template};
-use model::settings::Settings;
-use model::usage::{MemberUsage, Usage};
+use model::members::budget::{Budget, Budgets, OnExceeded};
+use model::members::launch::{Demand, LaunchSpec, Template};
+use model::members::usage::{MemberUsage, Usage};
+use model::team::settings::Settings;
 
 /// No report.
 const NONE: [u64; 0] = [];

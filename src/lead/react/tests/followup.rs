@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::event::SignOfLife;
-use model::followup::{
+use model::decisions::question::{Question, QuestionKind};
+use model::team::followup::{
     Escalation, LastNotification, NotificationStep, Reminded, ReminderPolicy, TaskReminder,
 };
-use model::question::{Question, QuestionKind};
 
 const INTERVAL_MS: u64 = 60_000;
 const TWO: ReminderPolicy =

@@ -1,7 +1,7 @@
 //! Hang detection, on a simulated clock.
 
 use super::*;
-use model::settings::{OnHang, Settings};
+use model::team::settings::{OnHang, Settings};
 use ops::effects::health::Silence;
 
 const AFTER_S: u64 = 40;

@@ -1,9 +1,9 @@
 //! The journal events that trigger hooks.
 
 use super::*;
-use model::event::{Event as Noted, EventKind, Note};
-use model::hook::HookEvent;
 use model::id::TeamName;
+use model::team::event::{Event as Noted, EventKind, Note};
+use model::team::hook::HookEvent;
 
 /// The `n`th journal event about `ann`.
 fn journaled(n: usize, note: Note) -> Noted {

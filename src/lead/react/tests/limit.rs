@@ -1,7 +1,7 @@
 //! Usage limits: attempts to continue, and the report after the last one.
 
 use super::*;
-use model::rate_limit::{LimitHit, RateLimit, ResumePolicy};
+use model::members::rate_limit::{LimitHit, RateLimit, ResumePolicy};
 
 const HOUR_MS: u64 = 3_600_000;
 

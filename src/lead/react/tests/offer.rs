@@ -1,8 +1,8 @@
 //! Offers of free tasks to idle members, on a simulated clock.
 
 use super::*;
-use model::board_policy::Pull;
-use model::scope::Scope;
+use model::board::board_policy::Pull;
+use model::mail::scope::Scope;
 
 type Change = fn(&mut Task);
 
@@ -152,7 +152,7 @@ fn tk_13_only_members_that_could_begin_the_task_are_notified() {
         (
             "origin",
             |team, _| {
-                let deny = || model::access::LinkAccess {
+                let deny = || model::mail::access::LinkAccess {
                     deny_users: vec!["mallory".to_owned()],
                     ..Default::default()
                 };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::event::AnswerSent;
-use model::question::{Question, QuestionKind};
+use model::decisions::question::{Question, QuestionKind};
 
 fn plan(id: &str) -> Message {
     Message::parse(&format!(
@@ -200,10 +200,11 @@ fn pm_07_waiting_member_can_be_stopped_and_waits_on_after_a_rejection() {
 #[test]
 fn answers_are_parsed_from_the_journal() {
     let sent = |kind: &str, id: Option<&str>| {
-        let note = model::event::Note::of(model::event::EventKind::MessageSent).member(&who("ann"));
+        let note = model::team::event::Note::of(model::team::event::EventKind::MessageSent)
+            .member(&who("ann"));
         let note = note.with("from", "team-lead").with("kind", kind);
         let note = id.iter().fold(note, |note, id| note.with("request_id", *id));
-        model::event::Event {
+        model::team::event::Event {
             id: "e".to_owned(),
             cause: None,
             at: NOW,

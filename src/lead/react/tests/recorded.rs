@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::replay::compare_derived;
 use super::*;
-use model::event::{Event as Noted, EventKind};
-use model::question::{Question, QuestionKind};
+use model::decisions::question::{Question, QuestionKind};
+use model::team::event::{Event as Noted, EventKind};
 use model::wire;
 
 const DAY: &str = include_str!("../../../../fixtures/journals/day.jsonl");

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::event::AnswerSent;
 use crate::state::{Pool, TrackedMember};
-use model::launch::{Demand, LaunchSpec, Scale, Template};
-use model::protocol::news::is_for_loop;
-use model::question::{Question, QuestionKind};
+use model::decisions::question::{Question, QuestionKind};
+use model::mail::protocol::news::is_for_loop;
+use model::members::launch::{Demand, LaunchSpec, Scale, Template};
 
 const NAMES: [&str; 4] = ["ann", "bob", "dev-1", "dev-2"];
 type Run = (MemberName, Incarnation);

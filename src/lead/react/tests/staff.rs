@@ -1,7 +1,7 @@
 //! Members that scale with the work, and restarts of failed members.
 
 use super::*;
-use model::launch::{Demand, LaunchSpec, Scale, Template};
+use model::members::launch::{Demand, LaunchSpec, Scale, Template};
 
 fn kind(name: &str, demand: Demand) -> Template {
     Template { spec: LaunchSpec { name: name.to_owned(), ..LaunchSpec::default() }, demand }

@@ -8,10 +8,10 @@ use super::stop::end_command;
 use crate::board::owners;
 use crate::team::hooks::{self, TeamHooks};
 use crate::{Context, OpsError, now};
-use model::event::{EventKind, Note};
+use model::board::limits::Limits;
+use model::board::task::{Task, TaskAction, TaskState};
 use model::id::{MemberName, TaskId};
-use model::limits::Limits;
-use model::task::{Task, TaskAction, TaskState};
+use model::team::event::{EventKind, Note};
 use store::{NewTask, TargetStatus, TaskChanged, TaskChanges, TaskOwner, TaskStep, TeamStore};
 use sys::failpoint;
 

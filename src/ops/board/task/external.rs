@@ -2,9 +2,9 @@
 
 use crate::OpsError;
 use crate::board::owners;
-use model::event::{EventKind, Note};
-use model::external_change::ExternalChange;
+use model::board::external_change::ExternalChange;
 use model::id::{MemberName, TaskId};
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 
 /// Journals what another program changed in a task.

@@ -5,11 +5,11 @@ use crate::authority::access;
 use crate::error::names;
 use crate::{Context, OpsError, now};
 use model::board::Board;
-use model::board_policy::{self, BoardPolicy, BoardVersion};
+use model::board::board_policy::{self, BoardPolicy, BoardVersion};
+use model::board::task::{Task, TaskState};
 use model::id::{MemberName, TaskId};
-use model::launch::LaunchSpec;
-use model::scope::Scope;
-use model::task::{Task, TaskState};
+use model::mail::scope::Scope;
+use model::members::launch::LaunchSpec;
 use model::text;
 use store::{NewTask, TeamStore};
 

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use super::read::get;
 use crate::OpsError;
-use model::event::{Event, EventKind};
+use model::board::task::{Task, TaskState};
+use model::board::workspace::WorkspaceFile;
 use model::id::{HostName, MemberName, TaskId};
-use model::task::{Task, TaskState};
+use model::team::event::{Event, EventKind};
 use model::time::Timestamp;
 use model::wire;
-use model::workspace::WorkspaceFile;
 use store::TeamStore;
 use sys::fs::{self, FileKind};
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::OpsError;
+use model::board::task::Task;
+use model::board::task_ref::TaskRef;
 use model::board::{Board, Refusal};
 use model::id::{MemberName, TaskId};
-use model::scope::Scope;
-use model::settings::Settings;
-use model::task::Task;
-use model::task_ref::TaskRef;
+use model::mail::scope::Scope;
+use model::team::settings::Settings;
 use store::{StoreError, TeamStore};
 
 pub fn board(team: &TeamStore) -> Result<Board, OpsError> {

@@ -3,10 +3,10 @@
 use super::guards::must_have_verb;
 use super::read::get;
 use crate::{Context, OpsError, now};
-use model::event::{EventKind, Note};
-use model::followup::{Escalation, MAX_REMINDERS, TaskReminder};
+use model::board::task::Task;
 use model::id::TaskId;
-use model::task::Task;
+use model::team::event::{EventKind, Note};
+use model::team::followup::{Escalation, MAX_REMINDERS, TaskReminder};
 use store::TeamStore;
 
 /// Maximum length of the text in bytes.

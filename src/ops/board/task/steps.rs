@@ -8,9 +8,9 @@ use crate::board::owners;
 use crate::team::hooks::{self, TeamHooks};
 use crate::{Context, OpsError, now};
 use model::board::Board;
-use model::event::{EventKind, Note};
+use model::board::task::{Task, TaskAction, TaskState};
 use model::id::{MemberName, TaskId};
-use model::task::{Task, TaskAction, TaskState};
+use model::team::event::{EventKind, Note};
 use store::{ClaimKind, StoreError, TaskStep, TeamStore};
 use sys::failpoint;
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::members::presence;
 use crate::{OpsError, now};
-use model::event::{EventKind, Note};
+use model::board::task::Task;
 use model::id::{MemberName, TaskId};
-use model::task::Task;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::clock::Deadline;
 use sys::failpoint;

@@ -8,11 +8,11 @@ use serde::Serialize;
 use config::ConfigError;
 use config::task_file::MAX_FAULTS;
 use model::board::Board;
-use model::cycle::find_cycle;
+use model::board::cycle::find_cycle;
+use model::board::task::Task;
+use model::board::task_definition::{TaskDefinition, TaskFile, names_key, whole_plan};
 use model::id::{MemberName, TaskId};
 use model::name::nearest;
-use model::task::Task;
-use model::task_definition::{TaskDefinition, TaskFile, names_key, whole_plan};
 use store::{NewTask, TaskChanges, TaskImport, TaskRevision};
 
 /// Maximum number of tasks in an import.

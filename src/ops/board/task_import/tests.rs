@@ -3,8 +3,8 @@
 use super::resolve::{LoadedFile, Resolved, resolve};
 use config::task_file::TaskFileKind;
 use model::board::Board;
+use model::board::task::{Task, TaskState};
 use model::id::TaskId;
-use model::task::{Task, TaskState};
 
 fn file(name: &str, text: &str) -> LoadedFile {
     let kind = TaskFileKind::of(name.as_ref()).expect("a known kind");

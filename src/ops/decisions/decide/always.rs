@@ -2,8 +2,8 @@
 
 use super::asker::{Asker, asker, rules_of};
 use crate::{Context, OpsError};
-use model::question::Question;
-use model::rules::{self, Judgement, Rule, RuleSet, Use};
+use model::decisions::question::Question;
+use model::decisions::rules::{self, Judgement, Rule, RuleSet, Use};
 use serde_json::Value;
 use store::TeamStore;
 

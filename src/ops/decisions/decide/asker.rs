@@ -1,9 +1,9 @@
 //! The member that sent a request, and the rules that apply to it.
 
 use crate::OpsError;
+use model::decisions::rules::{RuleSet, TeamRules};
 use model::id::MemberName;
-use model::record::MemberRecord;
-use model::rules::{RuleSet, TeamRules};
+use model::members::record::MemberRecord;
 use model::team::Member;
 use model::time::Timestamp;
 use store::TeamStore;

@@ -3,11 +3,11 @@
 use crate::mail::inbox;
 use crate::members::presence;
 use crate::{OpsError, now};
-use model::envelope::Envelope;
-use model::event::{EventKind, Note};
+use model::decisions::question::{Decision, DecisionOutcome, Question};
 use model::id::{MemberName, RequestId};
-use model::lifecycle::Cause;
-use model::question::{Decision, DecisionOutcome, Question};
+use model::mail::envelope::Envelope;
+use model::members::lifecycle::Cause;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::rand;
 

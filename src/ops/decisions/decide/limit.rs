@@ -3,8 +3,8 @@
 
 use super::close::{BY_RULE, decision};
 use crate::OpsError;
+use model::decisions::question::{Decision, DecisionOutcome};
 use model::id::MemberName;
-use model::question::{Decision, DecisionOutcome};
 use store::TeamStore;
 
 /// More open requests than any program makes before it waits for an answer.

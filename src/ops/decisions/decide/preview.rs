@@ -3,8 +3,8 @@
 use super::always;
 use super::asker::{asker, rules_of};
 use crate::{Context, OpsError};
-use model::question::Question;
-use model::rules::{Rule, Use, asking_rule, path_outside};
+use model::decisions::question::Question;
+use model::decisions::rules::{Rule, Use, asking_rule, path_outside};
 use store::TeamStore;
 
 /// The consequences of approving the use of a tool.

@@ -9,10 +9,10 @@ use tempfile::TempDir;
 use super::*;
 use backend::{BackendError, BeforeClose, PlacementRequest};
 use model::id::{MemberName, TeamName};
-use model::placement::BackendKind;
-use model::settings::Settings;
-use model::spec::Terminal;
+use model::members::placement::BackendKind;
+use model::members::spec::Terminal;
 use model::team::Team;
+use model::team::settings::Settings;
 use model::time::Timestamp;
 use store::Store;
 
@@ -99,7 +99,7 @@ fn ended(token: &str) -> MemberStop {
     });
     let record: MemberRecord = serde_json::from_value(record).expect("a record");
     let launcher = record.launcher().expect("a launcher");
-    let hold = model::placement::PtyHold { launcher, log: String::new() };
+    let hold = model::members::placement::PtyHold { launcher, log: String::new() };
     MemberStop {
         record: MemberRecord { placement: Some(Placement::Pty(hold)), ..record },
         mode: StopMode::Agreed,

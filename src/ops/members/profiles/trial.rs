@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::{Context, OpsError};
-use model::environ::{self, EnvRules};
+use model::members::environ::{self, EnvRules};
 use model::text;
 use profile::{self, Placeholder, Profile, Screen, ScreenFinding, Values, judge};
 use sys::child::{self, Program, PtyMaster};

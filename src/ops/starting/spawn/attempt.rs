@@ -10,11 +10,11 @@ use crate::OpsError;
 use crate::members::{label, presence};
 use backend::choose::Chosen;
 use backend::{Backend, PlacementRequest};
-use model::event::{EventKind, Note};
 use model::id::MemberName;
-use model::placement::Placement;
-use model::settings::Settings;
-use model::spec::LauncherSpec;
+use model::members::placement::Placement;
+use model::members::spec::LauncherSpec;
+use model::team::event::{EventKind, Note};
+use model::team::settings::Settings;
 use store::TeamStore;
 use sys::failpoint;
 

@@ -12,11 +12,11 @@ use crate::team::claude_settings;
 use crate::{Context, OpsError, now};
 use backend::choose::{Chosen, Tier};
 use model::id::{HostName, MemberName};
-use model::mode::Mode;
-use model::placement::{BackendKind, Layout};
-use model::scope::Scope;
-use model::settings::{BackendChoice, Settings};
+use model::mail::scope::Scope;
+use model::members::mode::Mode;
+use model::members::placement::{BackendKind, Layout};
 use model::team::Team;
+use model::team::settings::{BackendChoice, Settings};
 use store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::OpsError;
-use model::event::{EventKind, Note};
+use model::board::waiting::Ability;
 use model::id::MemberName;
-use model::launch::ability;
-use model::record::MemberRecord;
+use model::members::launch::ability;
+use model::members::record::MemberRecord;
 use model::team::Member;
-use model::waiting::Ability;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use worktree::checkout_of;
 

@@ -9,10 +9,10 @@ use crate::hosts;
 use crate::starting::spawn::starts;
 use crate::{Context, OpsError};
 use backend::choose::Chosen;
-use model::host::{HostChoice, HostConfig, choose_host};
 use model::id::{HostName, MemberName};
-use model::launch::LaunchSpec;
-use model::record::MemberRecord;
+use model::members::launch::LaunchSpec;
+use model::members::record::MemberRecord;
+use model::team::host::{HostChoice, HostConfig, choose_host};
 use store::TeamStore;
 
 /// Returns the host of each member; `None` for this one.

@@ -1,9 +1,9 @@
 //! The initial mailbox of a teammate.
 
 use crate::{OpsError, now};
-use model::envelope::Envelope;
 use model::id::MemberName;
-use model::protocol::Message;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
 use store::{Marking, TeamStore};
 use sys::rand;
 

@@ -23,8 +23,8 @@ use std::time::Duration;
 use crate::members::backends;
 use crate::members::{budget, depth};
 use crate::{Context, OpsError};
-use model::launch::LaunchSpec;
-use model::settings::Settings;
+use model::members::launch::LaunchSpec;
+use model::team::settings::Settings;
 use store::TeamStore;
 
 use batch::BatchContext;

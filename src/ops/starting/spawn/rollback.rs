@@ -8,8 +8,8 @@ use crate::ending::stop::{self, MemberStop, StopMode};
 use crate::members::presence;
 use crate::team::worktree;
 use crate::{Context, OpsError};
-use model::event::{EventKind, Note};
-use model::record::MemberRecord;
+use model::members::record::MemberRecord;
+use model::team::event::{EventKind, Note};
 use store::TeamStore;
 
 /// A spawn to roll back, and the reason.
@@ -105,10 +105,10 @@ mod tests {
 
     use super::*;
     use crate::Caller;
+    use model::board::task::TaskState;
     use model::id::{MemberName, TaskId, TeamName};
     use model::sample;
-    use model::settings::Settings;
-    use model::task::TaskState;
+    use model::team::settings::Settings;
     use model::team::{Member, Team};
     use model::time::Timestamp;
     use profile::Ready;

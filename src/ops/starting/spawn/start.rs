@@ -11,8 +11,8 @@ use super::resolve::ResolvedLaunch;
 use crate::members::backends;
 use crate::{Kind, OpsError};
 use backend::choose::{Chosen, Tier};
-use model::event::{EventKind, Note};
 use model::id::MemberName;
+use model::team::event::{EventKind, Note};
 use model::text;
 use store::TeamStore;
 

@@ -8,8 +8,8 @@ use crate::hosts::wire::{HostRequest, RemoteReport, RemoteSpawn};
 use crate::starting::spawn::{SpawnOptions, Spawned, StartedWhen};
 use crate::{Context, OpsError};
 use model::id::HostName;
-use model::launch::LaunchSpec;
-use model::placement::BackendKind;
+use model::members::launch::LaunchSpec;
+use model::members::placement::BackendKind;
 use store::TeamStore;
 
 /// Time that the start or the end of members may take longer than its own deadline.

@@ -1,7 +1,7 @@
 //! Tasks whose plan the lead must approve.
 
 use super::*;
-use model::protocol::PlanApprovalResponse;
+use model::mail::protocol::PlanApprovalResponse;
 
 /// A worker that awaits approval to run task 3, and the id of its plan.
 fn proposed() -> (WorkerState, String) {

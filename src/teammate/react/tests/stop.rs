@@ -1,14 +1,14 @@
 //! Commands whose task another member takes.
 
 use super::*;
-use model::task::Stopping;
+use model::board::task::Stopping;
 
 const UNTIL: Timestamp = Timestamp(1_010_000);
 
 /// The task as the lead has it stop.
 fn wanted() -> Box<Task> {
     let mut task = task(3);
-    task.state = model::task::TaskState::InProgress;
+    task.state = model::board::task::TaskState::InProgress;
     task.extra.stopping =
         Some(Stopping { by: "team-lead".to_owned(), until: UNTIL, stopped: false });
     task

@@ -11,11 +11,11 @@ use super::super::state::State;
 use super::Dialog;
 use crate::effect::MemberEffect;
 use crate::event::MemberEvent;
-use model::envelope::Envelope;
+use model::decisions::question::Typed;
 use model::id::{Incarnation, MemberName, RequestId, TeamName};
-use model::lifecycle::MemberState;
-use model::protocol::{AnsweredBy, Message, PermissionResponse, PermissionVerdict};
-use model::question::Typed;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{AnsweredBy, Message, PermissionResponse, PermissionVerdict};
+use model::members::lifecycle::MemberState;
 use model::time::Timestamp;
 use profile::{Composer, DialogKeys, DialogQuestion, Paste, ScreenFinding, ScreenState};
 

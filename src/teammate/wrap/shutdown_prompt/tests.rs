@@ -13,11 +13,11 @@ use super::super::state::State;
 use super::in_words;
 use crate::effect::MemberEffect;
 use crate::event::MemberEvent;
-use model::envelope::Envelope;
+use model::decisions::request::{self, WorkLeft};
 use model::id::{Incarnation, MemberName, RequestId, TeamName};
-use model::lifecycle::MemberState;
-use model::protocol::{Message, ShutdownRequestBody};
-use model::request::{self, WorkLeft};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::{Message, ShutdownRequestBody};
+use model::members::lifecycle::MemberState;
 use model::time::Timestamp;
 use profile::{Composer, Paste, ScreenFinding, ScreenState, ShutdownPolicy};
 

@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::dashboard::{
     AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand, Keymap, RequestAnswer, TeamAction,
 };
+use model::decisions::rules::Rule;
 use model::id::TaskId;
-use model::rules::Rule;
 use ops::decisions::decide::ApprovalPreview;
 use ops::decisions::requests::Shown;
 use ops::views::snapshot::TeamSnapshot;

@@ -5,8 +5,8 @@ use strum::VariantArray;
 use super::super::layout::Panel;
 use super::{NOW, THEME, dashboard, name, picture, press, sample};
 use crate::dashboard::Theme;
+use model::board::task::TaskState;
 use model::id::TaskId;
-use model::task::TaskState;
 use ops::views::screen::ScreenUpdate;
 use ops::views::snapshot::{AttentionCause, TeamSnapshot};
 

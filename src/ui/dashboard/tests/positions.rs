@@ -10,9 +10,9 @@ use super::{
     NOW, THEME, card, dashboard, event, message, name, permission, picture, press, sample,
 };
 use crate::dashboard::{AfterRun, ChosenCommand, Dashboard, Effect, FinishedCommand};
-use model::event::EventKind;
+use model::board::task::TaskState;
 use model::id::{TaskId, TeamName};
-use model::task::TaskState;
+use model::team::event::EventKind;
 use ops::members::status::MemberStatus;
 use ops::views::snapshot::{TaskCard, TeamChoice, TeamSnapshot};
 

@@ -1,0 +1,90 @@
+//! `task import` and `task export`: tasks from files, and to files.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::read::{MAX_MANIFEST, MAX_TEXT, read_text};
+use crate::setup::Setup;
+use config::task_file::TaskFileKind;
+use model::text;
+use ops::{self, Kind, TeamStore};
+use sys::env;
+
+/// Put the tasks of files on the board; tasks that are there already are updated.
+#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[command(after_help = "Examples:\n  phalanx task import 03-01.jsonl 03-02.jsonl\n  \
+    phalanx task import TODO.md --dry-run\n\n\
+    The extension tells the kind: .jsonl is a plan, .md a check list, .toml a manifest, \
+    .json an export. If one file has an error, nothing is imported.")]
+pub(crate) struct ImportTasksArgs {
+    /// Files of tasks, in any order.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Show what would change, without changing it.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) dry_run: bool,
+}
+
+/// Print the open tasks for a spreadsheet, or for `task import` in another team.
+#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[command(after_help = "Example:\n  phalanx task export > tasks.json\n  \
+    phalanx task import tasks.json -t other")]
+pub(crate) struct ExportTasksArgs {
+    /// Output format [default: json].
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[serde(skip)]
+    pub(crate) format: Option<ExportFormat>,
+    /// Include completed and cancelled tasks, and internal ones.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) all: bool,
+}
+
+/// The formats of exported tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Json,
+    Csv,
+}
+
+pub(crate) fn import(setup: &Setup, team: &TeamStore, args: &ImportTasksArgs) -> VerbResult {
+    let read = |path: &Path| {
+        let limit = match TaskFileKind::of(path) {
+            Some(TaskFileKind::Checklist | TaskFileKind::Manifest) => MAX_MANIFEST,
+            Some(TaskFileKind::Plan | TaskFileKind::Export) | None => MAX_TEXT,
+        };
+        read_text(path, limit)
+    };
+    let done = ops::board::task_import::import(&setup.ctx, team, &args.files, &read, args.dry_run)?;
+    let out = &setup.out;
+    out.confirm(&done, || ui::import_report(&done, out.verbose, out.paint))?;
+    Ok(Exit::DONE)
+}
+
+pub(crate) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) -> VerbResult {
+    if setup.out.json && args.format == Some(ExportFormat::Csv) {
+        return Err(Failure::usage(
+            "`--json` and `--format` name different forms",
+            "leave one of them out",
+        ));
+    }
+    let tasks = ops::board::task_export::export(team, args.all)?;
+    let export = match args.format.unwrap_or(ExportFormat::Json) {
+        ExportFormat::Json => ui::task_list_json(&tasks).map(|json| text::json(&json)),
+        // Only a file has the texts as they are.
+        ExportFormat::Csv if env::stdout_is_tty() => {
+            ui::task_csv(&tasks).map(|csv| text::block(&csv))
+        }
+        ExportFormat::Csv => ui::task_csv(&tasks),
+    };
+    let export = export.map_err(|e| {
+        Failure::new(Kind::Internal, format!("the tasks cannot be written: {e}"), None)
+    })?;
+    setup.out.print_text(&export)?;
+    Ok(Exit::DONE)
+}

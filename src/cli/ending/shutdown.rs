@@ -1,0 +1,272 @@
+//! `shutdown` and `down`: stop members, and for `down` delete their team.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::ending::by_process;
+use crate::ending::stop::{
+    all_members, delete_ended, end_members, exit_code, is_stuck, stop_members,
+};
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::notice::WaitNotice;
+use crate::read;
+use crate::setup::Setup;
+use crate::team::broken;
+use model::team::settings::Finish;
+use ops::authority::Action;
+use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use ops::views::report::Report;
+use ops::{self, Kind, OpsError, TeamStore};
+use sys::clock::Deadline;
+use sys::{env, fs};
+
+/// Ask members to stop, wait for their answers, close their panes.
+#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[command(
+    after_help = "Examples:\n  phalanx shutdown ada\n  phalanx shutdown --all --deadline 10\n\n\
+    Exits with 4 if a member refused, with 5 if one did not answer and was killed."
+)]
+pub(crate) struct ShutdownArgs {
+    /// Members to stop.
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    #[serde(default)]
+    pub(crate) names: Vec<String>,
+    /// Stop all members.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) all: bool,
+    /// Reason to give to the members.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Seconds to wait for the members to answer.
+    #[arg(long, value_name = "S", default_value_t = answer_limit())]
+    #[serde(default = "answer_limit")]
+    pub(crate) deadline: u64,
+    /// Kill the members without asking.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) force: bool,
+    /// Send the request and do not wait.
+    #[arg(long)]
+    #[serde(skip)]
+    pub(crate) no_wait: bool,
+}
+
+fn answer_limit() -> u64 {
+    30
+}
+
+/// Stop all members, then delete the team.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4.\n\
+    Work in review and unread results are deleted only after a question; without a terminal `--force` is needed."
+)]
+pub(crate) struct DownArgs {
+    /// Reason to give to the members.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    /// Seconds to wait for the members to answer.
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub(crate) deadline: u64,
+    /// Kill the members without asking, and delete unread results and work in review.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write a summary of the run to a new file; with --json as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+/// Time limit for a lead to remove its team after all members have ended.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(3);
+/// Interval of checks whether the lead has removed the team.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) fn shutdown(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
+    match shutdown_in_order(setup, args) {
+        Err(failure) if args.force => by_process::kill(setup, &args.names, failure),
+        done => done,
+    }
+}
+
+fn shutdown_in_order(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
+    if args.force {
+        by_process::store_must_answer(setup, setup.unopened_members(&args.names)?.1)?;
+    }
+    let (team, named) = setup.members(&args.names, Action::Shutdown)?;
+    let names = if args.all {
+        all_members(setup, &team)?
+    } else {
+        named.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let options = ShutdownOptions {
+        reason: args.reason.clone(),
+        deadline_s: args.deadline,
+        force: args.force,
+    };
+    let ended = stop_members(setup, &team, &names, &options, !args.no_wait)?;
+    if args.force {
+        by_process::end_unrecorded(setup, &team, &ended)?;
+    }
+    print_outcomes(setup, &ended)?;
+    Ok(exit_code(&ended))
+}
+
+pub(crate) fn down(setup: &Setup, args: &DownArgs) -> VerbResult {
+    match down_in_order(setup, args) {
+        Err(failure) if args.force => by_process::down(setup, None, failure),
+        done => done,
+    }
+}
+
+fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
+    if args.force {
+        by_process::store_must_answer(setup, setup.named_team(None)?)?;
+        broken::restore_missing(setup, None)?;
+    }
+    let team = setup.team(Action::Down)?;
+    ops::team::lease::must_be_left(&setup.ctx, &team)?;
+    if args.force {
+        broken::prepare_deletion(setup, &team)?;
+    }
+    let report =
+        args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
+    if !args.force {
+        may_lose_unseen_work(setup, &team)?;
+    }
+    let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
+    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let mut ended = end_members(setup, &team, &options)?;
+    if let Some(report) = report {
+        report.write(setup, &team)?;
+    }
+    let strangers = if args.force || !team.exists() {
+        Vec::new()
+    } else {
+        ops::ending::delete::living_strangers(&setup.ctx, &team)?
+    };
+    let stays =
+        !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    let exit = match exit_code(&ended) {
+        Exit::DONE if !strangers.is_empty() => Exit::of(Kind::Refused),
+        exit => exit,
+    };
+    if stays {
+        ops::ending::shutdown::allow_starts(&team)?;
+    } else {
+        wait_for_lead_to_delete(setup, &team)?;
+        ended.extend(delete_ended(setup, &team, &options)?);
+    }
+    print_outcomes(setup, &ended)?;
+    if stays {
+        setup.out.print_message(&format!("team {} was kept", team.name()))
+    } else {
+        setup.out.print_message(&format!("team {} is gone", team.name()))
+    }
+    Ok(exit)
+}
+
+/// Asks the person at the terminal before unread results or work in review are deleted.
+///
+/// # Errors
+/// Returns a refusal if the person does not confirm. Without a terminal the person cannot.
+fn may_lose_unseen_work(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
+    let Some(unseen) = ops::ending::unseen::unseen_work(team)? else { return Ok(()) };
+    let problem = format!("team {} has {}", team.name(), unseen.describe());
+    let advice = unseen.advice();
+    let can_ask = env::stdin_is_tty() && env::stderr_is_tty() && !setup.out.json;
+    if can_ask && read::is_confirmed(&format!("{problem}. Delete it all the same?"))? {
+        return Ok(());
+    }
+    let hint = if can_ask {
+        advice
+    } else {
+        format!("{advice}; `phalanx down --force` kills the members and deletes it unseen")
+    };
+    Err(Failure::new(Kind::Refused, format!("{problem}; nothing was ended"), Some(hint)))
+}
+
+/// The summary of a run, for `down --report`.
+struct RunReport {
+    path: PathBuf,
+    /// The report before the shutdown requests, because the lead may delete the team afterwards.
+    before: Report,
+}
+
+impl RunReport {
+    fn open(setup: &Setup, team: &TeamStore, file: &Path) -> Result<RunReport, Failure> {
+        let path = setup.ctx.caller.cwd.join(file);
+        if fs::exists(&path) {
+            return Err(report_file_exists(&path));
+        }
+        if !path.parent().is_some_and(fs::is_dir) {
+            let problem =
+                format!("the directory of the report file {} does not exist", path.display());
+            return Err(Failure::usage(problem, "make it, or choose another file"));
+        }
+        Ok(RunReport { before: read_report(setup, team)?, path })
+    }
+
+    fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
+        let report = read_report(setup, team).unwrap_or(self.before);
+        let format = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
+        let text = if setup.out.json {
+            serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?
+        } else {
+            ui::report(&report, &format)
+        };
+        if !fs::create_new(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
+            return Err(report_file_exists(&self.path));
+        }
+        setup.out.print_message(&format!("report: {}", self.path.display()));
+        Ok(())
+    }
+}
+
+fn report_file_exists(path: &Path) -> Failure {
+    let problem = format!("the report file {} exists", path.display());
+    Failure::usage(problem, "remove it, or choose another name")
+}
+
+fn read_report(setup: &Setup, team: &TeamStore) -> Result<Report, Failure> {
+    let age = ops::now().since(ops::team::created_at(team)?);
+    Ok(ops::views::report::report(&setup.ctx, team, age)?)
+}
+
+/// Lets a lead that removes its team by itself do so, so that it can print its report first.
+fn wait_for_lead_to_delete(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
+    let ends_itself = || -> Result<bool, OpsError> {
+        let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
+        Ok(own_end
+            && ops::members::lead::is_led(team)?
+            && ops::members::lead::stopped(team)?.is_none())
+    };
+    let deadline = Deadline::after(REMOVAL_LIMIT);
+    let seconds = REMOVAL_LIMIT.as_secs();
+    let _notice = WaitNotice::fixed(
+        &setup.out,
+        format!("waiting for the lead to remove the team, up to {seconds} s"),
+    );
+    while team.exists() && !deadline.expired() {
+        match (ends_itself(), team.changes()) {
+            (Ok(true), Ok(changes)) => drop(changes.wait(POLL_INTERVAL)),
+            (Ok(false), _) => break,
+            // The files vanish during a read while the team is being removed.
+            (Err(_), _) | (_, Err(_)) if !team.exists() => break,
+            (Err(e), _) => return Err(e.into()),
+            (_, Err(e)) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+fn print_outcomes(setup: &Setup, ended: &[ShutdownResult]) -> Result<(), Failure> {
+    let words =
+        || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
+    setup.out.print_outcome(&ended, exit_code(ended) == Exit::DONE, words)
+}

@@ -1,0 +1,193 @@
+//! `resume` and `restart`: start members again with their last settings.
+
+use std::time::Duration;
+
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::args::seconds;
+use crate::ending::stop::{exit_code, is_stuck, stop_members};
+use crate::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
+use crate::interrupt;
+use crate::members::start::start;
+use crate::setup::Setup;
+use model::id::MemberName;
+use model::members::launch::LaunchSpec;
+use ops::authority::Action;
+use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use ops::starting::resume::RestartSpecs;
+use ops::starting::spawn::{SpawnOptions, Spawned};
+use ops::{self, Kind, OpsError, TeamStore};
+
+/// Start members again that failed or vanished.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume ada --session 0b9c…\n\n\
+    A program continues its last session where that is known. Otherwise it gets its first message again, \
+    with the events of its last run.")]
+pub(crate) struct ResumeArgs {
+    /// Members to start [default: all that failed or vanished].
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Session of its program to continue; for one member.
+    #[arg(long, value_name = "ID", requires = "names")]
+    pub(crate) session: Option<String>,
+    /// Seconds to wait for each to start.
+    #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
+    pub(crate) deadline: Duration,
+}
+
+/// Stop members and start them again as they were.
+///
+/// Role, model, directory and command line stay. A running member is asked to stop first, as by
+/// `shutdown`; a stopped one is started as by `resume`.
+#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
+    Exits with 4 if a member refuses to stop; it keeps running.")]
+pub(crate) struct RestartArgs {
+    /// Members to restart.
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Seconds to wait for a member to stop.
+    #[arg(long, value_name = "S", default_value_t = stop_limit())]
+    #[serde(default = "stop_limit")]
+    pub(crate) deadline: u64,
+    /// Kill them without asking.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) force: bool,
+}
+
+fn stop_limit() -> u64 {
+    30
+}
+
+/// Time limit for a restarted member to prove that it runs.
+const START: Duration = Duration::from_secs(30);
+
+pub(crate) fn resume(setup: &Setup, args: &ResumeArgs) -> VerbResult {
+    let (team, names) = setup.members(&args.names, Action::Resume)?;
+    if names.len() > 1 && args.session.is_some() {
+        return Err(Failure::usage(
+            "`--session` is for one member",
+            "name one member, or omit `--session`",
+        ));
+    }
+    start_again(setup, &team, &names, args.session.as_deref(), args.deadline)
+}
+
+/// Stops running members, then starts all of them again.
+pub(crate) fn restart(setup: &Setup, args: &RestartArgs) -> VerbResult {
+    let (team, names) = setup.members(&args.names, Action::Restart)?;
+    let (stopped, refused) = stop_for_restart(setup, &team, args, &names)?;
+    if stopped.is_empty() {
+        setup.out.confirm(&json!([]), String::new)?;
+        return Ok(refused.unwrap_or(Exit::DONE));
+    }
+    let started = start_again(setup, &team, &stopped, None, START)?;
+    Ok(refused.unwrap_or(started))
+}
+
+/// Stops members before a restart. Returns the stopped ones, and an exit code if others refused or
+/// could not be stopped; those are reported on stderr.
+fn stop_for_restart(
+    setup: &Setup,
+    team: &TeamStore,
+    args: &RestartArgs,
+    names: &[MemberName],
+) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
+    let reason = Some("the member is restarted".to_owned());
+    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let ended = stop_members(setup, team, names, &options, true)?;
+    let (runs, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
+        ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
+    for one in &runs {
+        let message =
+            format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
+        let hint =
+            Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
+        setup.out.report_error(&ErrorMessage { kind: Kind::Refused, message, hint });
+    }
+    let names = stopped.into_iter().map(|one| one.name).collect();
+    Ok((names, (!runs.is_empty()).then(|| exit_code(&runs))))
+}
+
+fn start_again(
+    setup: &Setup,
+    team: &TeamStore,
+    names: &[MemberName],
+    session: Option<&str>,
+    deadline: Duration,
+) -> VerbResult {
+    let all = ops::starting::resume::specs(&setup.ctx, team, names, session)?;
+    if all.is_empty() {
+        setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
+        return Ok(Exit::DONE);
+    }
+    let options = SpawnOptions::ready_within(deadline);
+    let runtime = interrupt::runtime()?;
+    let started = runtime.block_on(start_members(setup, team, all, &options));
+    runtime.shutdown_background();
+    let (starts, interrupted) = started?;
+    let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
+    for RestartResult { name, session, lost, result } in starts {
+        let problem = result.as_ref().err().map(|e| chain(e));
+        lines
+            .extend(lost.iter().map(|why| format!("{name}: its session cannot be resumed: {why}")));
+        lines.push(match (&result, &session) {
+            (Ok(one), Some(session)) => {
+                format!("{name} runs again (process {}) and continues session {session}", one.pid)
+            }
+            (Ok(one), None) => format!("{name} runs again (process {})", one.pid),
+            (Err(e), _) => {
+                worst.get_or_insert(e.kind());
+                format!("{name}: {}", chain(e))
+            }
+        });
+        rows.push(
+            json!({ "name": name, "started": result.ok(), "problem": problem, "session": session }),
+        );
+    }
+    setup.out.print_outcome(&rows, worst.is_none(), || lines.join("\n"))?;
+    let interrupted = interrupted.then_some(Kind::Interrupted);
+    Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
+}
+
+/// The result of starting one member again.
+struct RestartResult {
+    name: String,
+    /// The session that its program continues.
+    session: Option<String>,
+    /// The reason why the known session could not be resumed.
+    lost: Option<String>,
+    result: Result<Spawned, OpsError>,
+}
+
+/// Starts all members, with a new session if the known one cannot be resumed. Also returns whether
+/// a signal interrupted the start.
+async fn start_members(
+    setup: &Setup,
+    team: &TeamStore,
+    all: Vec<RestartSpecs>,
+    options: &SpawnOptions,
+) -> Result<(Vec<RestartResult>, bool), Failure> {
+    let specs: Vec<LaunchSpec> = all.iter().map(|restart| restart.spec.clone()).collect();
+    let (batch, mut interrupted) = start(setup, team, specs, options.clone()).await?;
+    let mut starts = Vec::new();
+    for (RestartSpecs { spec, without_session }, result) in all.into_iter().zip(batch.results) {
+        let LaunchSpec { name, session, .. } = spec;
+        let (spec, why) = match (without_session, &result) {
+            (Some(spec), Err(e)) if !interrupted => (spec, chain(e)),
+            (_, _) => {
+                starts.push(RestartResult { name, session, lost: None, result });
+                continue;
+            }
+        };
+        let (mut second, was_interrupted) = start(setup, team, vec![spec], options.clone()).await?;
+        interrupted |= was_interrupted;
+        let result = second.results.pop().unwrap_or(result);
+        starts.push(RestartResult { name, session: None, lost: Some(why), result });
+    }
+    Ok((starts, interrupted))
+}

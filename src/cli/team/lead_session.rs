@@ -1,0 +1,452 @@
+//! Leads a team in this process while a person watches and may stop it; shared by `up` and `lead`.
+
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
+use std::future::Future;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::fail::Failure;
+use crate::notice;
+use crate::out::Out;
+use crate::setup::Setup;
+use crate::team::deletion::delete_team;
+use lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
+use model::team::event::{Event, EventKind};
+use model::team::settings::Finish;
+use model::time::Timestamp;
+use model::wire;
+use ops::views::report::Report;
+use ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
+use sys::clock::Deadline;
+use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use sys::{env, lock};
+use ui::{DesktopNotification, Style, View};
+
+/// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
+/// members (SD-12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnExit {
+    /// Ask them to stop; the second signal kills them.
+    Stop,
+    /// Leave them running without a lead.
+    Detach,
+    /// Keep leading while one of them lives.
+    Refuse,
+}
+
+/// Interval of redraws when nothing happens.
+const REDRAW: Duration = Duration::from_millis(250);
+/// Interval at which the activities of members are read without an event: programs change the team
+/// file and their mailboxes by themselves.
+const STATES: Duration = Duration::from_secs(1);
+/// Delay of a redraw after an event, because events come in bursts.
+const REDRAW_DELAY: Duration = Duration::from_millis(40);
+
+/// A team that this process leads, with its display and its reaction to signals.
+pub(crate) struct LeadSession<'a> {
+    ctx: &'a Context,
+    team: &'a TeamStore,
+    out: &'a Out,
+    /// Set if an agent lead owns this terminal; true if it gets the lead's messages.
+    agent_gets_mail: Option<bool>,
+    view: RefCell<View>,
+    started_at: Timestamp,
+    on_exit: OnExit,
+    /// Number of signals that asked to stop the members.
+    stop_signals: Cell<u32>,
+    stops: UnboundedSender<Stop>,
+    /// Notified when an event is not on display yet.
+    redraw_requested: Notify,
+    /// The command that shows the members' screens.
+    watch_command: RefCell<Option<String>>,
+    /// Notified when members leave or are asked to.
+    members_changed: Notify,
+    /// The events that it has read are on display.
+    journal: RefCell<JournalReader>,
+    /// The report as of the last change of the members, in case the team is deleted before its end.
+    last_report: RefCell<Option<Report>>,
+}
+
+/// The result of leading a team.
+pub(crate) struct LeadResult {
+    pub(crate) end: LeadEnd,
+    /// The final report; the last known one if another process deleted the team.
+    pub(crate) report: Option<Report>,
+    /// The reason why the team's files could not be removed.
+    pub(crate) deletion_failure: Option<Failure>,
+    /// A signal asked to stop the members.
+    pub(crate) interrupted: bool,
+}
+
+impl<'a> LeadSession<'a> {
+    /// Creates the session. [`LeadSession::lead`] needs the returned receiver of stop requests.
+    pub(crate) fn new(
+        setup: &'a Setup,
+        team: &'a TeamStore,
+        on_exit: OnExit,
+    ) -> Result<(LeadSession<'a>, UnboundedReceiver<Stop>), Failure> {
+        let started_at = team.team()?.created_at;
+        let (stops, stop_requests) = unbounded_channel();
+        let out = &setup.out;
+        let view = View::new(style(out), started_at, out.stderr_paint);
+        if let Some(print) = view.line_printer() {
+            lock::observe_waits(move |wait| print(&notice::lock_wait_text(wait)));
+        }
+        let session = LeadSession {
+            ctx: &setup.ctx,
+            team,
+            out,
+            agent_gets_mail: None,
+            view: RefCell::new(view),
+            started_at,
+            on_exit,
+            stop_signals: Cell::new(0),
+            stops,
+            redraw_requested: Notify::new(),
+            watch_command: RefCell::new(None),
+            members_changed: Notify::new(),
+            journal: RefCell::new(team.journal()),
+            last_report: RefCell::new(None),
+        };
+        Ok((session, stop_requests))
+    }
+
+    /// Returns the session for an agent lead, which owns the terminal: silent until
+    /// [`LeadSession::resume_output`].
+    pub(crate) fn for_agent_lead(self, gets_mail: bool) -> LeadSession<'a> {
+        let view = RefCell::new(View::new(Style::Silent, self.started_at, self.out.stderr_paint));
+        LeadSession { agent_gets_mail: Some(gets_mail), view, ..self }
+    }
+
+    /// Resumes output after the agent lead has left the terminal, and handles its exit like a
+    /// signal.
+    pub(crate) fn resume_output(&self) {
+        let style =
+            if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
+        let mut view = View::new(style, self.started_at, self.out.stderr_paint);
+        // Without the journal the lines only lack context.
+        view.add_past(&self.team.events().unwrap_or_default());
+        // The agent lead may have left the cursor in the middle of a line.
+        view.print_line("");
+        self.view.replace(view);
+        self.color_members();
+        // The lead may have ended already.
+        let _ = self.stop_request().map(|request| self.stops.send(request));
+    }
+
+    /// Returns whether a person has asked to stop the members.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.stop_signals.get() > 0
+    }
+
+    /// Returns whether the display is a live frame rather than lines.
+    pub(crate) fn is_live(&self) -> bool {
+        self.view.borrow().is_live()
+    }
+
+    /// Prints a line outside the frame.
+    pub(crate) fn print_message(&self, words: &str) {
+        self.view.borrow_mut().print_line(words);
+    }
+
+    /// Sets the command that the frame names for watching the members.
+    pub(crate) fn set_watch_command(&self, how: String) {
+        self.watch_command.replace(Some(how));
+    }
+
+    /// Returns useful commands and keys, most important first.
+    fn hints(&self) -> Vec<String> {
+        let name = self.team.name();
+        let stop = match (self.interrupted(), self.on_exit) {
+            (true, _) => "Ctrl-C again ends it by force",
+            (false, OnExit::Stop) => "Ctrl-C ends the team",
+            (false, OnExit::Detach) => "Ctrl-C leaves the team running",
+            (false, OnExit::Refuse) => "Ctrl-C ends the lead once no member lives",
+        };
+        let watch = self.watch_command.borrow().clone();
+        watch.into_iter().chain([stop.to_owned(), format!("phalanx status -t {name}")]).collect()
+    }
+
+    /// Adds past events to the display without printing them.
+    pub(crate) fn catch_up(&self) -> Result<(), Failure> {
+        let events = self.journal.borrow_mut().read()?;
+        if !events.is_empty() {
+            self.view.borrow_mut().add_past(&events);
+            self.color_members();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn close(&self) {
+        self.view.borrow_mut().close();
+    }
+
+    /// Runs `work`, which reports no events itself, while handling signals and updating the
+    /// display.
+    pub(crate) async fn run_with_signals<T>(
+        &self,
+        signals: &mut Signals,
+        work: impl Future<Output = T>,
+    ) -> T {
+        self.run_beside(signals, true, work).await
+    }
+
+    async fn run_beside<T>(
+        &self,
+        signals: &mut Signals,
+        follow: bool,
+        work: impl Future<Output = T>,
+    ) -> T {
+        self.view.borrow_mut().take_terminal();
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.forward_signals(signals) => match never {},
+            never = self.redraw(follow) => match never {},
+            never = self.follow_terminal() => match never {},
+            never = self.keep_report() => match never {},
+        }
+    }
+
+    async fn forward_signals(&self, signals: &mut Signals) -> Infallible {
+        loop {
+            signals.recv().await;
+            // The lead may have ended already; then there is nothing to stop.
+            let _ = self.stop_request().map(|request| self.stops.send(request));
+        }
+    }
+
+    /// Returns the request that a signal stands for, or `None` if it has no effect (SD-12).
+    fn stop_request(&self) -> Option<Stop> {
+        if self.on_exit == OnExit::Detach {
+            return Some(Stop::Leaving);
+        }
+        // If the members cannot be listed, some may be alive.
+        let live = ops::members::status::live_members(self.team).ok();
+        if self.on_exit == OnExit::Refuse && live.as_ref().is_none_or(|live| !live.is_empty()) {
+            self.print_message(&format!(
+                "members live, the lead stays; `phalanx down -t {}` ends them",
+                self.team.name()
+            ));
+            return None;
+        }
+        self.stop_signals.set(self.stop_signals.get() + 1);
+        let members = match live.map(|live| live.len()) {
+            Some(1) => "1 member".to_owned(),
+            Some(some) => format!("{some} members"),
+            None => "the members".to_owned(),
+        };
+        if self.stop_signals.get() == 1 {
+            self.print_message(&format!(
+                "asking {members} to stop, up to {STOP_DEADLINE_S} s; Ctrl-C again to force"
+            ));
+            return Some(Stop::Gracefully);
+        }
+        self.print_message(&format!("ending {members} by force"));
+        Some(Stop::ByForce)
+    }
+
+    async fn redraw(&self, follow: bool) -> Infallible {
+        if !self.is_live() {
+            std::future::pending::<()>().await;
+        }
+        let mut read_states = Deadline::after(Duration::ZERO);
+        loop {
+            // A failed read is repeated at the next redraw; the lead reports persistent failures.
+            let _ = if follow { self.catch_up() } else { Ok(()) };
+            if read_states.expired() {
+                read_states = Deadline::after(STATES);
+                if let Ok(status) = ops::members::status::status(self.team) {
+                    self.view.borrow_mut().set_states(&status);
+                }
+            }
+            let hints = self.hints();
+            self.view.borrow_mut().set_hints(hints);
+            self.view.borrow_mut().draw(ops::now());
+            // A burst of events is drawn once.
+            tokio::select! {
+                () = self.redraw_requested.notified() => {
+                    tokio::time::sleep(REDRAW_DELAY).await;
+                    read_states = Deadline::after(Duration::ZERO);
+                }
+                () = tokio::time::sleep(REDRAW) => {}
+            }
+        }
+    }
+
+    /// Restores the terminal when this process is suspended or quits from the keyboard, and redraws
+    /// after a change of its size.
+    async fn follow_terminal(&self) -> Infallible {
+        // Without these signals the frame still works.
+        let Some(mut signals) = self.is_live().then(TerminalSignals::new).and_then(Result::ok)
+        else {
+            return std::future::pending().await;
+        };
+        let mut resumed = false;
+        loop {
+            let signal = signals.recv().await;
+            match signal {
+                TerminalSignal::Suspend => {
+                    self.view.borrow_mut().suspend();
+                    let _ = signal::act_by_default(signal);
+                    // The frame must be set up before the next redraw; the `SIGCONT` of this
+                    // resumption arrives later.
+                    self.view.borrow_mut().resume();
+                    resumed = true;
+                }
+                TerminalSignal::Continue if resumed => resumed = false,
+                TerminalSignal::Continue => self.view.borrow_mut().resume(),
+                TerminalSignal::Quit => {
+                    self.close();
+                    let _ = signal::act_by_default(signal);
+                }
+                TerminalSignal::Resize => {}
+            }
+            self.redraw_requested.notify_one();
+        }
+    }
+
+    /// Saves a report whenever members leave: if the team is deleted, its files are gone before the
+    /// final report is made.
+    async fn keep_report(&self) -> Infallible {
+        loop {
+            // The notification coalesces members that leave together.
+            self.members_changed.notified().await;
+            self.save_report();
+        }
+    }
+
+    /// Leads the team until its goal is reached, then removes it unless it is to be kept.
+    pub(crate) async fn lead(
+        &self,
+        signals: &mut Signals,
+        mut stop_requests: UnboundedReceiver<Stop>,
+        lease: Lease,
+    ) -> Result<LeadResult, Failure> {
+        self.save_report();
+        if self.is_live() {
+            // Past events belong to the frame and are not reported as new.
+            self.catch_up()?;
+        }
+        ops::team::foreign_members::take_over(self.ctx, self.team)?;
+        let settings = self.team.settings()?;
+        let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
+        // An agent lead decides itself when the work is done.
+        let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
+        let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
+        let has_agent_lead = self.agent_gets_mail == Some(true);
+        let keeps = settings.as_ref().is_none_or(|settings| settings.keep);
+        let (ctx, team) = (self.ctx, self.team);
+        let options = LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, journal };
+        let mut show_event = |event: &Event| self.show_event(event);
+        let end = self
+            .run_beside(signals, false, lead(options, &mut stop_requests, &mut show_event))
+            .await;
+        self.close();
+        let end = match end {
+            Ok(end) => end,
+            // The files vanish during a read if the team is deleted at this moment.
+            Err(_) if !self.team.exists() => LeadEnd::TeamGone,
+            Err(e) => return Err(e.into()),
+        };
+        Ok(self.conclude(end, keeps))
+    }
+
+    fn show_event(&self, event: &Event) {
+        let mut view = self.view.borrow_mut();
+        view.show_event(event);
+        if env::stderr_is_tty()
+            && let Some(words) = notification_text(event)
+        {
+            view.notify(&words, notification());
+        }
+        drop(view);
+        if event.event == EventKind::MemberReady {
+            self.color_members();
+        }
+        if matches!(event.event, EventKind::MemberLeft | EventKind::ShutdownRequested) {
+            self.members_changed.notify_one();
+        }
+        self.redraw_requested.notify_one();
+    }
+
+    fn color_members(&self) {
+        // Without the team file only the colours are missing.
+        let Ok(roster) = self.team.team() else { return };
+        let mut view = self.view.borrow_mut();
+        roster.teammates().for_each(|member| view.set_color(&member.name, member.color.as_deref()));
+    }
+
+    fn save_report(&self) {
+        if let Ok(report) = self.report() {
+            self.last_report.replace(Some(report));
+        }
+    }
+
+    fn report(&self) -> Result<Report, OpsError> {
+        ops::views::report::report(self.ctx, self.team, ops::now().since(self.started_at))
+    }
+
+    fn conclude(&self, end: LeadEnd, keep: bool) -> LeadResult {
+        let interrupted = self.interrupted();
+        let last = || self.last_report.borrow().clone();
+        if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
+            return LeadResult { end, report: last(), deletion_failure: None, interrupted };
+        }
+        let report = self.report().ok().or_else(last);
+        if end == LeadEnd::TasksOver && !keep {
+            // Nobody may be looking on. What was in the mailbox is kept for some days.
+            let _ = ops::effects::results::report_rest(self.team);
+        }
+        let deletion_failure = if keep {
+            None
+        } else {
+            delete_team(self.ctx, self.team, |words| self.print_message(words))
+                .err()
+                .map(Failure::from)
+        };
+        LeadResult { end, report, deletion_failure, interrupted }
+    }
+}
+
+/// Returns the kind of desktop notification that this terminal supports.
+fn notification() -> DesktopNotification {
+    let term = env::var("TERM").map(|term| term.to_string_lossy().into_owned());
+    DesktopNotification::for_terminal(term.as_deref(), env::var("VTE_VERSION").is_some())
+}
+
+/// Returns the text of a notification for the person at the terminal, if a request or a prompt
+/// waits, or a member has set a reminder.
+fn notification_text(event: &Event) -> Option<String> {
+    use EventKind::{Escalated, MemberPrompt, Reminded, RequestAnnounced};
+    if event.event == MemberPrompt {
+        let line = wire::text(&event.detail, "text")?;
+        return Some(format!("{} waits at its prompt: {line}", event.member.as_ref()?));
+    }
+    if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
+        return None;
+    }
+    let part = |key| wire::text(&event.detail, key);
+    if let Some(text) = part("text") {
+        return Some(format!(
+            "{} asks about task #{}: {text}",
+            event.member.as_ref()?,
+            event.task?
+        ));
+    }
+    let (kind, summary) = (part("kind")?, part("summary").unwrap_or_default());
+    Some(format!("{} asks for a {kind}: {summary}", event.member.as_ref()?))
+}
+
+fn style(out: &Out) -> Style {
+    let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
+    match (out.quiet, out.verbose) {
+        (true, _) => Style::Silent,
+        (false, false) if env::stderr_is_tty() && !dumb => Style::Live,
+        (false, all) => Style::Plain { all },
+    }
+}

@@ -1,0 +1,289 @@
+//! `up`: runs a team from a manifest or a template, from its creation to its end.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::args::backend;
+use crate::ending::stop;
+use crate::fail::{Exit, Failure, VerbResult, chain};
+use crate::interrupt;
+use crate::members::start::{how_to_watch, proof_notice};
+use crate::read::{MAX_MANIFEST, read_text};
+use crate::setup::Setup;
+use crate::team::background::start_background_lead;
+use crate::team::compose::{choose_agents, fill_template, team_name};
+use crate::team::deletion::delete_team;
+use crate::team::lead_report;
+use crate::team::lead_session::{LeadSession, OnExit};
+use crate::team::up_plan::{ManifestText, PlanOptions, UpPlan};
+use lead::LeadEnd;
+use model::members::placement::BackendKind;
+use model::name::check_name;
+use model::team::settings::BackendChoice;
+use model::text;
+use ops::starting::spawn::{SpawnOptions, Spawned};
+use ops::starting::{agents, templates};
+use ops::team::project;
+use ops::{self, Kind, Lease, TeamStore};
+use sys::fs;
+use sys::signal::Signals;
+
+/// Run a team from a manifest or a template, to its end.
+///
+/// The name of a template runs a team of agents on a task, without a file.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx up team.toml\n  \
+    phalanx up review --task \"Review the last commit\"\n\n\
+    The first Ctrl-C asks all members to stop, the second kills them. \
+    Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
+pub(crate) struct UpArgs {
+    /// TOML file that describes the team, its members and its tasks; or the name of a template.
+    pub(crate) manifest: PathBuf,
+    /// Task for the team of a template.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) task: Option<String>,
+    /// Profile of an agent for the members of a template [default: the first one on PATH that is
+    /// logged in]. Given several times, the members get them in turn.
+    #[arg(long = "agent", value_name = "NAME")]
+    pub(crate) agents: Vec<String>,
+    /// Lead the team in the background.
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Keep the team's files at the end.
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Backend for the members; overrides the manifest.
+    #[arg(long, value_parser = backend, value_name = "BACKEND")]
+    pub(crate) backend: Option<BackendChoice>,
+    /// Socket of the tmux server to use.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) tmux_socket: Option<PathBuf>,
+}
+
+/// Time limit for members to prove that they run.
+const START: std::time::Duration = std::time::Duration::from_secs(30);
+/// Shutdown deadline in seconds for members of a team whose start failed.
+const ROLLBACK_S: u64 = 10;
+
+pub(crate) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
+    let options = PlanOptions {
+        backend: args.backend,
+        keep: args.keep,
+        tmux_socket: args.tmux_socket.as_deref(),
+    };
+    let plan = UpPlan::new(setup, &manifest(setup, args)?, options)?;
+    let runtime = interrupt::runtime()?;
+    let done = runtime.block_on(run(setup, args, plan));
+    runtime.shutdown_background();
+    done
+}
+
+/// Reads the manifest, or fills the template.
+fn manifest(setup: &Setup, args: &UpArgs) -> Result<ManifestText, Failure> {
+    let shown = args.manifest.display().to_string();
+    let is_file = fs::exists(&args.manifest) && !fs::is_dir(&args.manifest);
+    let name = args.manifest.to_str().filter(|name| check_name(name).is_ok() && !is_file);
+    if let Some(name) = name {
+        return template(setup, args, name);
+    }
+    if args.task.is_some() || !args.agents.is_empty() {
+        let problem = format!("{shown} is a file, and `--task` and `--agent` are for a template");
+        let hint = "write them into the file, or choose a template: `phalanx template list`";
+        return Err(Failure::usage(problem, hint));
+    }
+    let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
+        Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
+    })?;
+    Ok(ManifestText { shown, text })
+}
+
+fn template(setup: &Setup, args: &UpArgs, name: &str) -> Result<ManifestText, Failure> {
+    let template = templates::listed(&setup.ctx, name).map_err(|e| {
+        Failure::new(e.kind(), format!("there is no file and no template `{name}`"), e.hint())
+    })?;
+    let template = template.template?;
+    let Some(task) = &args.task else {
+        let hint = format!("phalanx up {name} --task \"what the team is to do\"");
+        return Err(Failure::usage(format!("the template `{name}` needs a task"), &hint));
+    };
+    let found = agents::on_path(&setup.ctx)?;
+    let agents = choose_agents(setup, &template, &args.agents, &found)?;
+    let here = &setup.ctx.caller.cwd;
+    let team = team_name(here, Some(name));
+    let project = project::look_at(here);
+    let text = fill_template(setup, &template, (&team, task), &agents, &project)?;
+    Ok(ManifestText { shown: format!("template {name}"), text })
+}
+
+/// Returns the command that runs the same team again.
+fn rerun(args: &UpArgs) -> String {
+    let manifest = args.manifest.to_string_lossy();
+    let mut words = vec!["phalanx", "up", &manifest];
+    words.extend(args.agents.iter().flat_map(|agent| ["--agent", agent]));
+    words.extend(args.task.iter().flat_map(|task| ["--task", task]));
+    text::line(&shlex::try_join(words).unwrap_or_else(|_| format!("phalanx up {manifest}")))
+}
+
+async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
+    // From here on signals are handled, so that everything that was started is ended in order.
+    let mut signals = Signals::new()?;
+    let ctx = setup.ctx_for_store(plan.store.as_deref())?;
+    let team = ops::team::create(&ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
+    let lease = match ops::team::lease::take(&team) {
+        Ok(lease) => lease,
+        Err(e) => {
+            return Err(delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))
+                .err()
+                .unwrap_or(e)
+                .into());
+        }
+    };
+    let (session, stop_requests) = LeadSession::new(setup, &team, OnExit::Stop)?;
+    // With line output the lead reads the journal from its start and reports the fallbacks itself.
+    let reports_fallbacks = args.detach || session.is_live();
+    let starting = start(setup, &team, plan, &session, reports_fallbacks);
+    let started = session.run_with_signals(&mut signals, starting).await;
+    let spawned = match started {
+        Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
+        Ok(spawned) => Ok(spawned),
+        Err((spawned, failure)) => Err((spawned, failure)),
+    };
+    let spawned = match spawned {
+        Ok(spawned) => spawned,
+        Err((spawned, failure)) => {
+            session.close();
+            roll_back(setup, &team, lease, &spawned).await;
+            return Err(failure);
+        }
+    };
+    if args.detach {
+        session.close();
+        drop(lease);
+        return detach(setup, &team, &spawned);
+    }
+    let result = session.lead(&mut signals, stop_requests, lease).await?;
+    if result.end == LeadEnd::TeamGone {
+        setup.out.print_message(&format!("team {} was deleted while it was led here", team.name()));
+    }
+    lead_report::print_report(&setup.out, &team, &result, Some(&rerun(args)))
+}
+
+fn stopped() -> Failure {
+    Failure::interrupted("interrupted while the team was started", None)
+}
+
+/// Creates the tasks and starts the members in one batch. On failure it also returns the members
+/// that run nevertheless.
+async fn start(
+    setup: &Setup,
+    team: &TeamStore,
+    plan: UpPlan,
+    session: &LeadSession<'_>,
+    reports_fallbacks: bool,
+) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
+    let (ctx, store) = (setup.ctx.clone(), team.clone());
+    plan.messages.iter().for_each(|line| session.print_message(line));
+    // The frame shows the members as they start.
+    let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.specs, START));
+    let batch = interrupt::run_on_thread(move || {
+        if !plan.tasks.is_empty() {
+            ops::board::task::lay_out(&ctx, &store, &plan.tasks)?;
+        }
+        if plan.tasks_only {
+            return Ok(None);
+        }
+        let options = SpawnOptions::ready_within(START);
+        Ok(Some(ops::starting::spawn::spawn(&ctx, &store, &plan.specs, &options)?))
+    });
+    let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
+        return Ok(Vec::new());
+    };
+    if reports_fallbacks {
+        batch.fallbacks.iter().for_each(|fallback| session.print_message(&fallback.to_string()));
+    }
+    let (mut spawned, mut failed) = (Vec::new(), Vec::new());
+    for result in batch.results {
+        match result {
+            Ok(one) => spawned.push(one),
+            Err(e) => failed.push(e),
+        }
+    }
+    if failed.is_empty() {
+        announce(session, team, &spawned, &batch.chosen.why);
+        return Ok(spawned);
+    }
+    let message = failed.iter().map(|e| chain(e)).collect::<Vec<_>>().join("\n");
+    let hint = failed.iter().find_map(ops::OpsError::hint);
+    let is_backend = failed.iter().any(|e| e.kind() == Kind::Backend);
+    let kind = if is_backend { Kind::Backend } else { Kind::Failed };
+    Err((spawned, Failure::new(kind, message, hint)))
+}
+
+/// Prints how to watch the team, where it runs and why.
+fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], why: &str) {
+    let Some(first) = spawned.first() else { return };
+    let how = how_to_watch(team, first);
+    if session.is_live() {
+        // Short enough for the frame, and it also leads to a window of this session.
+        let is_tmux = first.backend == BackendKind::Tmux;
+        session.set_watch_command(if is_tmux {
+            format!("phalanx attach -t {}", team.name())
+        } else {
+            how
+        });
+        return;
+    }
+    session.print_message(&format!("watch it: {how}"));
+    session.print_message(&format!("backend {}: {why}", first.backend.as_str()));
+}
+
+/// Kills the members of a team that did not start completely, and removes the team.
+async fn roll_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
+    let ended = end_started(setup, team, lease, spawned).await;
+    if let Err(Failure::Message(error)) = ended
+        .and_then(|()| Ok(delete_team(&setup.ctx, team, |words| setup.out.print_message(words))?))
+    {
+        setup.out.report_error(&error);
+        setup.out.print_message(&format!(
+            "team {0} is left; end it with `phalanx down -t {0} --force`",
+            team.name()
+        ));
+    }
+}
+
+async fn end_started(
+    setup: &Setup,
+    team: &TeamStore,
+    lease: Lease,
+    spawned: &[Spawned],
+) -> Result<(), Failure> {
+    let live = ops::members::status::live_members(team)?;
+    let names: Vec<_> =
+        live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
+    let options = ops::ending::shutdown::ShutdownOptions {
+        reason: Some("the team did not start as a whole".to_owned()),
+        deadline_s: ROLLBACK_S,
+        force: true,
+    };
+    let requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
+    let _notice = stop::start_notice(setup, team, &requests);
+    let ids: BTreeSet<_> = requests.into_iter().map(|r| r.id).collect();
+    stop::carry_out(&setup.ctx, team, lease, ids).await?;
+    Ok(())
+}
+
+fn detach(setup: &Setup, team: &TeamStore, spawned: &[Spawned]) -> VerbResult {
+    let pid = start_background_lead(setup, team, &["lead"])?;
+    let document =
+        json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
+    setup.out.confirm(&document, || {
+        format!(
+            "team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`",
+            team.name()
+        )
+    })?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,127 @@
+//! Plain `phalanx`: lists the existing teams and suggests the next commands.
+
+use serde_json::json;
+
+use crate::args::Global;
+use crate::fail::{Exit, VerbResult};
+use crate::out::Out;
+use crate::setup::Setup;
+use crate::watch::args::WatchArgs;
+use crate::watch::{can_draw, watch};
+use ops::authority::Action;
+use ops::team::{Overview, TeamGlance};
+use sys::{env, fs};
+
+/// The default manifest, written by `init`.
+pub(crate) const MANIFEST: &str = "team.toml";
+/// Maximum number of teams that are read; further ones are only counted, to keep this page fast.
+const SHOWN: usize = 10;
+
+/// Opens the dashboard if this is a terminal that can draw it and there is a team, else shows the
+/// page.
+pub(crate) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbResult {
+    let is_terminal = env::stdin_is_tty() && env::stdout_is_tty();
+    match setup {
+        Some(setup)
+            if is_terminal
+                && !global.json
+                && !global.quiet
+                && can_draw(&setup)
+                && watches(&setup) =>
+        {
+            watch(setup, global, &WatchArgs::default())
+        }
+        setup => home(setup.as_ref(), out),
+    }
+}
+
+/// Returns true if there is a team that the caller may watch, or several to choose from.
+fn watches(setup: &Setup) -> bool {
+    setup.team_to_watch(None).is_ok()
+}
+
+/// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.
+fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
+    if let Some(setup) = setup {
+        ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
+    }
+    let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
+    let steps = steps(
+        &overview,
+        setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST))),
+    );
+    let commands: Vec<&str> = steps.iter().map(|step| step.0.as_str()).collect();
+    let document = json!({ "teams": overview.teams, "more": overview.more, "next": commands });
+    out.print(&document, || ui::home(&overview, &steps, out.paint))?;
+    Ok(Exit::DONE)
+}
+
+/// Returns the suggested commands and the effect of each.
+fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)> {
+    let step = |command: String, what: &'static str| (command, what);
+    // Another program ends the teams that it leads.
+    let readable = |team: &&TeamGlance| team.problem.is_none() && !team.is_foreign;
+    let Some(team) = overview.teams.iter().find(readable) else {
+        let manifest = if has_manifest {
+            step(format!("phalanx up {MANIFEST}"), "run the team of this directory")
+        } else {
+            step("phalanx init".to_owned(), "write team.toml, a commented manifest that runs")
+        };
+        let second = if has_manifest {
+            step("phalanx init FILE".to_owned(), "write another manifest")
+        } else {
+            step(format!("phalanx up {MANIFEST}"), "run a team from a manifest, to the end")
+        };
+        let third = step("phalanx team create NAME".to_owned(), "or build a team by hand");
+        return vec![manifest, second, third];
+    };
+    let name = &team.name;
+    let first =
+        if team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
+            step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
+        } else {
+            step(format!("phalanx status -t {name}"), "show its members and tasks")
+        };
+    let second = match team.members {
+        0 => step(format!("phalanx spawn NAME -t {name}"), "add a member"),
+        _ => step(format!("phalanx attach -t {name}"), "bring its screens to this terminal"),
+    };
+    let third = step(format!("phalanx down -t {name}"), "stop its members and delete it");
+    vec![first, second, third]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::id::TeamName;
+    use ops::members::lead::{LeadSeen, Life};
+
+    fn team(members: usize, lead: Option<Life>) -> TeamGlance {
+        let lead =
+            lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
+        let name = TeamName::new("demo").expect("name");
+        TeamGlance { name, is_foreign: false, members, lead, problem: None }
+    }
+
+    fn commands(teams: Vec<TeamGlance>, has_manifest: bool) -> Vec<String> {
+        let steps = steps(&Overview { teams, more: 0 }, has_manifest);
+        steps.into_iter().map(|(command, _)| command.replace("phalanx ", "")).collect()
+    }
+
+    #[test]
+    fn suggested_commands_depend_on_teams_and_manifest() {
+        assert_eq!(commands(vec![], false), ["init", "up team.toml", "team create NAME"]);
+        assert_eq!(commands(vec![], true), ["up team.toml", "init FILE", "team create NAME"]);
+        assert_eq!(
+            commands(vec![team(0, None)], false),
+            ["status -t demo", "spawn NAME -t demo", "down -t demo"]
+        );
+        let led = commands(vec![team(2, Some(Life::Alive))], true);
+        assert_eq!(led, ["status -t demo", "attach -t demo", "down -t demo"]);
+        assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
+        let broken = TeamGlance { problem: Some("torn".to_owned()), ..team(0, None) };
+        assert_eq!(commands(vec![broken], false)[0], "init");
+        let foreign = TeamGlance { is_foreign: true, ..team(2, Some(Life::Alive)) };
+        assert_eq!(commands(vec![foreign], false), ["init", "up team.toml", "team create NAME"]);
+    }
+}

@@ -1,0 +1,7 @@
+//! What somebody must decide: questions, requests and rules.
+
+pub mod question;
+pub mod request;
+pub mod rules;
+pub mod shutdown_check;
+pub mod user_question;

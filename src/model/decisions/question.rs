@@ -1,0 +1,356 @@
+//! Requests that members send to their lead: to approve a plan, use a tool, or reach a host.
+//! Nothing is allowed by default, and a decision is final.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::decisions::user_question::{self, UserQuestion};
+use crate::id::{Incarnation, MemberName, RequestId};
+use crate::mail::protocol::{
+    AnsweredBy, Message, PermissionRequest, PermissionResponse, PermissionVerdict,
+    PlanApprovalRequest, PlanApprovalResponse, SandboxPermissionRequest, SandboxPermissionResponse,
+};
+use crate::members::mode::Mode;
+use crate::team::followup::LastNotification;
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum QuestionKind {
+    /// Approval of a plan.
+    Plan,
+    /// One use of a tool.
+    Permission,
+    /// Access to a network host.
+    Sandbox,
+}
+
+impl QuestionKind {
+    /// The name in tables and in `--json`.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// A message that requests a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    Plan(PlanApprovalRequest),
+    Permission(PermissionRequest),
+    Sandbox(SandboxPermissionRequest),
+}
+
+impl Ask {
+    /// Extracts the request from a message; `None` if the message is of another kind.
+    pub fn of(message: Message) -> Option<Ask> {
+        match message {
+            Message::PlanApprovalRequest(plan) => Some(Ask::Plan(plan)),
+            Message::PermissionRequest(tool) => Some(Ask::Permission(tool)),
+            Message::SandboxPermissionRequest(host) => Some(Ask::Sandbox(host)),
+            Message::ShutdownRequest(_)
+            | Message::ShutdownApproved(_)
+            | Message::ShutdownRejected(_)
+            | Message::PlanApprovalResponse(_)
+            | Message::PermissionResponse(_)
+            | Message::SandboxPermissionResponse(_)
+            | Message::IdleNotification(_)
+            | Message::TaskAssignment(_)
+            | Message::TaskCompleted(_)
+            | Message::TeamPermissionUpdate(_)
+            | Message::ModeSetRequest(_)
+            | Message::TeammateTerminated(_)
+            | Message::Text(_)
+            | Message::Unknown { .. }
+            | Message::Malformed { .. } => None,
+        }
+    }
+
+    pub fn kind(&self) -> QuestionKind {
+        match self {
+            Ask::Plan(_) => QuestionKind::Plan,
+            Ask::Permission(_) => QuestionKind::Permission,
+            Ask::Sandbox(_) => QuestionKind::Sandbox,
+        }
+    }
+
+    /// The member's id for the request, as received.
+    pub fn request_id(&self) -> &str {
+        match self {
+            Ask::Plan(plan) => &plan.request_id,
+            Ask::Permission(tool) => &tool.request_id,
+            Ask::Sandbox(host) => &host.request_id,
+        }
+    }
+}
+
+/// The outcome of a request (PM-04).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum DecisionOutcome {
+    Allowed,
+    Denied,
+    /// No answer arrived in time. This is distinct from a denial.
+    TimedOut,
+    /// An answer arrived after the deadline; the member was not notified.
+    AnsweredTooLate,
+    /// The run that asked is over or was superseded by a new one.
+    AskerGone,
+}
+
+impl DecisionOutcome {
+    /// The name in tables and in `--json`.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The result of typing an answer into the dialog of a wrapped program.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Typed {
+    /// The keys were typed and the dialog closed.
+    Taken,
+    /// The dialog had already closed; nothing was typed.
+    Gone,
+    /// The keys were typed, but the dialog is still open.
+    Stays,
+}
+
+impl Typed {
+    /// The name in `--json`.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// A description for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Typed::Taken => "typed; the dialog closed",
+            Typed::Gone => "nothing was typed: the dialog had closed",
+            Typed::Stays => "typed; the dialog is still open",
+        }
+    }
+}
+
+/// [`Decision::by`] of a request whose dialog closed without an answer from phalanx.
+pub const BY_PANE: &str = "pane";
+
+/// The decision that ended a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    pub outcome: DecisionOutcome,
+    /// A member's name, `rule`, or `nobody`.
+    pub by: String,
+    /// The rule that decided and its origin, for example `allow Bash(git:*) of the team`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The key of the dashboard with which a person decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    pub at: Timestamp,
+    /// Explanation for the member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Mode in which the member continues after a plan is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Permission updates that the member may apply itself, in Claude Code's format.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub updates: Vec<Value>,
+    /// Tool input that replaces the one in the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// Message id of the answer in the member's mailbox; `None` if no member is left to read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
+    /// The answer is in the mailbox.
+    #[serde(default)]
+    pub sent: bool,
+    /// Result reported by the member's wrapper; `None` if there is none yet, or if the program
+    /// reads answers itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub typed: Option<Typed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// Format version of the file.
+    pub format: u32,
+    pub id: RequestId,
+    pub kind: QuestionKind,
+    pub from: MemberName,
+    /// The run that asked; `None` for a member that phalanx did not start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incarnation: Option<Incarnation>,
+    /// Id of the message that asked; a message creates at most one request.
+    pub msg_id: String,
+    /// Time at which the message was taken out of the mailbox.
+    pub asked_at: Timestamp,
+    /// Answers from this time on do not count.
+    pub deadline_at: Timestamp,
+    /// The last notification sent about the request; `None` before the first.
+    #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
+    pub last_notification: Option<LastNotification>,
+    /// The message as received.
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// Id of the journal event that recorded the request.
+    pub event: String,
+}
+
+impl Question {
+    /// Parses the message; `None` only if the file was tampered with.
+    pub fn ask(&self) -> Option<Ask> {
+        Ask::of(Message::parse(&self.message))
+    }
+
+    /// Returns the tool use that rules judge; `None` for a plan. Access to a host counts as a fetch
+    /// from it.
+    pub fn tool_use(&self) -> Option<(String, Value)> {
+        match self.ask()? {
+            Ask::Permission(tool) => Some((tool.tool_name, tool.input)),
+            Ask::Sandbox(asked) => {
+                // Rules match plain host names only.
+                let plain = !asked.host.contains(['/', '?', '#']);
+                let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
+                Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
+            }
+            Ask::Plan(_) => None,
+        }
+    }
+
+    /// Returns what the program asks its user, to be answered instead of allowed.
+    pub fn user_questions(&self) -> Vec<UserQuestion> {
+        match self.ask() {
+            Some(Ask::Permission(tool)) if tool.answered_by.is_none() => {
+                user_question::questions_in(&tool.input)
+            }
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    /// Returns the way in which an answer reaches a program that asks on its screen; `None` if the
+    /// program reads answers itself.
+    pub fn answered_by(&self) -> Option<AnsweredBy> {
+        match self.ask()? {
+            Ask::Permission(tool) => tool.answered_by,
+            Ask::Plan(_) | Ask::Sandbox(_) => None,
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.decision.is_none()
+    }
+
+    /// Returns true if the answer has yet to be put into the member's mailbox.
+    pub fn is_unsent(&self) -> bool {
+        self.decision.as_ref().is_some_and(|d| d.reply.is_some() && !d.sent)
+    }
+
+    /// Returns true if no work is left for this request.
+    pub fn is_settled(&self) -> bool {
+        !self.is_open() && !self.is_unsent()
+    }
+
+    /// `pending`, or the name of the outcome.
+    pub fn state(&self) -> &'static str {
+        self.decision.as_ref().map_or("pending", |d| d.outcome.as_str())
+    }
+
+    /// A one-line description for people. It contains unsanitized text from the member.
+    pub fn summary(&self) -> String {
+        match self.ask() {
+            Some(Ask::Plan(plan)) => {
+                let content = plan.plan_content.unwrap_or_default();
+                let head = content
+                    .lines()
+                    .map(|l| l.trim_start_matches('#').trim())
+                    .find(|l| !l.is_empty());
+                head.map(str::to_owned)
+                    .or(plan.plan_file_path)
+                    .unwrap_or_else(|| "a plan".to_owned())
+            }
+            Some(Ask::Permission(tool)) => {
+                let keys = ["command", "file_path", "path", "notebook_path", "url"];
+                let what =
+                    keys.iter().find_map(|key| tool.input.get(key)?.as_str().map(str::to_owned));
+                // Questions to the user come as a list; the first one describes the request
+                // (PM-05).
+                let asked = || {
+                    tool.input
+                        .get("questions")?
+                        .get(0)?
+                        .get("question")?
+                        .as_str()
+                        .map(str::to_owned)
+                };
+                let what = what
+                    .or_else(asked)
+                    .or(tool.description)
+                    .map(|w| format!(": {w}"))
+                    .unwrap_or_default();
+                let place = match tool.answered_by {
+                    Some(AnsweredBy::Pane) => "only in its pane: ",
+                    Some(AnsweredBy::Keys) | None => "",
+                };
+                format!("{place}{}{what}", tool.tool_name)
+            }
+            Some(Ask::Sandbox(asked)) => format!("reach {}", asked.host),
+            None => "an unreadable request".to_owned(),
+        }
+    }
+
+    /// Returns the answer for the member's mailbox; `None` while there is no decision.
+    pub fn reply(&self) -> Option<Message> {
+        let decision = self.decision.as_ref()?;
+        let request_id = self.id.to_string();
+        let allowed = decision.outcome == DecisionOutcome::Allowed;
+        Some(match self.ask()? {
+            Ask::Plan(_) => Message::PlanApprovalResponse(PlanApprovalResponse {
+                request_id,
+                approved: allowed,
+                feedback: decision.reason.clone(),
+                timestamp: Some(decision.at.iso()),
+                permission_mode: decision
+                    .mode
+                    .filter(|_| allowed)
+                    .map(|mode| mode.as_str().to_owned()),
+            }),
+            Ask::Permission(tool) => {
+                let verdict = match allowed {
+                    true => PermissionVerdict::Allowed {
+                        updated_input: Some(decision.input.clone().unwrap_or(tool.input)),
+                        permission_updates: decision.updates.clone(),
+                    },
+                    false => {
+                        let error = decision.reason.clone().unwrap_or_else(|| "denied".to_owned());
+                        PermissionVerdict::Denied { error }
+                    }
+                };
+                Message::PermissionResponse(PermissionResponse { request_id, verdict })
+            }
+            Ask::Sandbox(asked) => {
+                let host = Some(asked.host);
+                Message::SandboxPermissionResponse(SandboxPermissionResponse {
+                    request_id,
+                    host,
+                    allow: allowed,
+                })
+            }
+        })
+    }
+}

@@ -1,0 +1,415 @@
+//! Decides what a member is doing, from all evidence at once. `status`, `ps`, `watch`, `up`,
+//! `explain`, `wait` and the tools of MCP show this decision and make none of their own.
+
+use crate::id::TaskId;
+use crate::members::lifecycle::{Cause, MemberState};
+use crate::members::need::Need;
+use crate::members::record::{MemberRecord, PlannedRestart};
+use crate::time::{Timestamp, human};
+
+/// Time for which a program that took a message counts as working on it, in ms, until it reports
+/// the end of a turn. Claude Code 2.1.34 marks mail as read 0.2 s before it reports that it works.
+const TAKING_UP_MS: u64 = 5_000;
+/// Time after which a member that rests and has not taken its mail does not respond, in ms.
+const UNTAKEN_MS: u64 = 60_000;
+
+/// The activity of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doing {
+    /// Its program has not proven yet that it runs.
+    Starting,
+    /// It has a turn, a task or a message to work on.
+    Working,
+    /// It needs a decision or help before it can continue.
+    Waiting(Need),
+    /// Its program has said or shown that it rests, and nothing is on its way to it.
+    Idle,
+    /// A plain program runs, which takes neither messages nor tasks.
+    Running,
+    /// It should have begun something and has not.
+    Unresponsive,
+    /// It was asked to shut down.
+    Stopping,
+    /// Its run has failed, and the lead starts it again.
+    Restarting(PlannedRestart),
+    /// Its run is over, in this state.
+    Ended(MemberState),
+}
+
+impl Doing {
+    /// The name in `--json`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Doing::Starting => "starting",
+            Doing::Working => "working",
+            Doing::Waiting(_) => "waiting",
+            Doing::Idle => "idle",
+            Doing::Running => "running",
+            Doing::Unresponsive => "unresponsive",
+            Doing::Stopping => "stopping",
+            Doing::Restarting(_) => "restarting",
+            Doing::Ended(state) => state.as_str(),
+        }
+    }
+
+    /// The name for people: `waits for you`, `idle`.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Doing::Waiting(Need::Limit) => "at its limit",
+            Doing::Waiting(_) => "waits for you",
+            other => other.as_str(),
+        }
+    }
+
+    pub fn need(&self) -> Option<Need> {
+        match self {
+            Doing::Waiting(need) => Some(*need),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a person should see to the member: it waits for one, does not respond, or
+    /// has ended without a request.
+    pub fn needs_attention(&self) -> bool {
+        match self {
+            Doing::Waiting(_) | Doing::Unresponsive => true,
+            Doing::Ended(state) => *state != MemberState::Completed,
+            Doing::Starting
+            | Doing::Working
+            | Doing::Idle
+            | Doing::Running
+            | Doing::Stopping
+            | Doing::Restarting(_) => false,
+        }
+    }
+}
+
+/// Messages in a member's mailbox that it has not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UntakenMail {
+    pub count: usize,
+    /// The time of the oldest one, if its sender wrote a valid one.
+    pub since: Option<Timestamp>,
+}
+
+/// An open request of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenRequest {
+    pub need: Need,
+    pub id: String,
+    /// The object of the request, on one line: foreign text.
+    pub summary: String,
+    pub since: Timestamp,
+}
+
+/// The screen of a program as its profile reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScreenSign {
+    Working,
+    Idle,
+    /// It shows a dialog or an error, described by this text.
+    Waits(Need, String),
+}
+
+/// All that is known about a member.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'e> {
+    /// The record of its latest run; `None` if phalanx did not start it.
+    pub record: Option<&'e MemberRecord>,
+    /// True if the launcher of that run is proven dead; of a member that runs inside of its lead,
+    /// if that is.
+    pub is_dead: bool,
+    /// The team has a running lead.
+    pub is_led: bool,
+    /// It has no process of its own: it runs in that of a lead of another program.
+    pub is_inside: bool,
+    /// `isActive` of the team file.
+    pub is_active: Option<bool>,
+    pub mail: Option<UntakenMail>,
+    /// The last change of its mailbox, if nothing in it is untaken.
+    pub mail_changed_at: Option<Timestamp>,
+    /// Its oldest open request.
+    pub request: Option<&'e OpenRequest>,
+    /// The task in progress that it owns.
+    pub task: Option<TaskId>,
+    /// A task that a worker is about to begin.
+    pub next_task: Option<TaskId>,
+    /// The screen as read for this decision; `None` if it was not read.
+    pub screen: Option<&'e ScreenSign>,
+    pub now: Timestamp,
+}
+
+/// The decision about a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    pub doing: Doing,
+    /// The time of the last change, if known.
+    pub since: Option<Timestamp>,
+    /// The object of a wait, the cause of an end, the work: text for people, partly foreign.
+    pub reason: Option<String>,
+    /// The evidence that decided, as a clause: `its process is alive`.
+    pub because: String,
+}
+
+impl Assessment {
+    fn new(doing: Doing, since: Option<Timestamp>, because: impl Into<String>) -> Assessment {
+        Assessment { doing, since, reason: None, because: because.into() }
+    }
+
+    fn with_reason(self, reason: Option<String>) -> Assessment {
+        Assessment { reason, ..self }
+    }
+}
+
+/// Decides what the member is doing. The order is that of the proofs: a process that is gone, then
+/// what holds the member up, then its work.
+pub fn assess(evidence: &Evidence) -> Assessment {
+    let Some(record) = evidence.record else { return assess_unrecorded(evidence) };
+    ended(evidence, record)
+        .or_else(|| held_up(evidence, record))
+        .or_else(|| failed_turn(evidence, record))
+        .unwrap_or_else(|| at_work(evidence, record))
+}
+
+/// A member that phalanx did not start: only the team's files describe it.
+fn assess_unrecorded(evidence: &Evidence) -> Assessment {
+    if let Some(asked) = waits_for_answer(evidence) {
+        return asked;
+    }
+    if evidence.is_inside && evidence.is_dead {
+        let because = "it ran in the process of its lead, which has ended";
+        return Assessment::new(Doing::Ended(MemberState::Disappeared), None, because);
+    }
+    match evidence.is_active {
+        Some(false) => untaken(evidence).unwrap_or_else(|| {
+            Assessment::new(Doing::Idle, None, "the team file says that it is not active")
+        }),
+        Some(true) => Assessment::new(Doing::Working, None, "the team file says that it is active"),
+        None if evidence.is_inside => {
+            let because = "it runs in the process of its lead, which does not say what it does";
+            Assessment::new(Doing::Running, None, because)
+        }
+        None => Assessment::new(Doing::Working, None, "the team file does not say that it rests"),
+    }
+}
+
+/// A run that is over, or whose processes are gone while its record is still open (CR-01).
+fn ended(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
+    let is_recorded = record.state.is_over();
+    if !is_recorded && record.exit.is_none() && !evidence.is_dead {
+        return None;
+    }
+    let cause = record.exit.as_ref().map_or(Cause::Vanished, |e| Cause::Ended { code: e.code });
+    let state = match is_recorded {
+        true => record.state,
+        false => record.state.after(cause).unwrap_or(MemberState::Disappeared),
+    };
+    let since = match (&record.exit, is_recorded) {
+        (_, true) => Some(record.state_since),
+        (Some(exit), false) => Some(exit.at),
+        (None, false) => None,
+    };
+    let because = match (&record.exit, is_recorded) {
+        (Some(exit), _) => {
+            format!("its launcher recorded the end of its program: {}", exit.describe())
+        }
+        (None, true) => format!("its record says `{}`", state.as_str()),
+        (None, false) => "its launcher is gone and recorded no end".to_owned(),
+    };
+    let reason = match is_recorded {
+        true => record.reason.clone().or_else(|| record.ending()),
+        false => record.ending().or_else(|| record.reason.clone()),
+    };
+    let reason = match record.gave_up_after {
+        Some(failures) => {
+            let first = reason.map(|reason| format!("{reason}; ")).unwrap_or_default();
+            Some(format!("{first}not started again after {failures} failures in a row"))
+        }
+        None => reason,
+    };
+    let restart = record.restart.filter(|_| evidence.is_led && is_failure(state));
+    let Some(restart) = restart else {
+        return Some(Assessment::new(Doing::Ended(state), since, because).with_reason(reason));
+    };
+    let pause = match restart.at.since(evidence.now) {
+        0 => "now".to_owned(),
+        left => format!("in {}", human(left)),
+    };
+    let failures = match restart.failures {
+        1 => "1 failure".to_owned(),
+        some => format!("{some} failures"),
+    };
+    let after = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let text = format!("{pause}, after {failures}{after}");
+    Some(Assessment::new(Doing::Restarting(restart), since, because).with_reason(Some(text)))
+}
+
+fn is_failure(state: MemberState) -> bool {
+    matches!(state, MemberState::Failed | MemberState::Disappeared)
+}
+
+/// Anything that keeps a living run from its work.
+fn held_up(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
+    let since = Some(record.state_since);
+    if let Some(limit) = record.limit() {
+        let said = Some(limit.said.clone());
+        let because = "its provider answered that its usage limit is reached";
+        return Some(Assessment::new(Doing::Waiting(Need::Limit), None, because).with_reason(said));
+    }
+    if record.state == MemberState::ShutdownRequested {
+        let because = "it was asked to shut down and has not answered";
+        return Some(
+            Assessment::new(Doing::Stopping, since, because).with_reason(record.reason.clone()),
+        );
+    }
+    if let Some(asked) = waits_for_answer(evidence) {
+        return Some(asked);
+    }
+    let awaits = match record.state {
+        MemberState::AwaitingPlan => Some(Need::Plan),
+        MemberState::AwaitingPermission => Some(Need::Permission),
+        _ => None,
+    };
+    if let Some(need) = awaits {
+        let because = format!("its record says `{}`", record.state.as_str());
+        let waiting = Assessment::new(Doing::Waiting(need), since, because);
+        return Some(waiting.with_reason(record.reason.clone()));
+    }
+    if let Some(ScreenSign::Waits(need, text)) = evidence.screen {
+        let waiting = Assessment::new(Doing::Waiting(*need), None, "its screen shows it");
+        return Some(waiting.with_reason(Some(text.clone())));
+    }
+    // A screen that was read now is newer than what the record says about an earlier one.
+    if let Some((need, text)) = record.need().filter(|_| evidence.screen.is_none()) {
+        let waiting = Assessment::new(Doing::Waiting(need), None, "its screen shows it");
+        return Some(waiting.with_reason(Some(text.to_owned())));
+    }
+    if let Some(prompt) = &record.prompt {
+        let because = "its program reads its terminal after a line that ends as a prompt";
+        let waiting = Assessment::new(Doing::Waiting(Need::Prompt), Some(prompt.since), because);
+        return Some(waiting.with_reason(Some(prompt.line.clone())));
+    }
+    if matches!(record.state, MemberState::Pending | MemberState::Starting) {
+        let because = match record.placement {
+            Some(_) => "its program has not proven yet that it runs",
+            None => "its start was requested, and it has no place yet",
+        };
+        return Some(Assessment::new(Doing::Starting, since, because));
+    }
+    let silent = record.unresponsive.as_ref()?;
+    let because = "it has not begun what it was given";
+    let silence = Assessment::new(Doing::Unresponsive, None, because);
+    Some(silence.with_reason(Some(silent.clone())))
+}
+
+/// A request counts until the record has moved on after it: the member may have been answered by
+/// other means, or have continued without an answer.
+fn waits_for_answer(evidence: &Evidence) -> Option<Assessment> {
+    let asked = evidence.request?;
+    let has_moved_on = evidence.record.is_some_and(|record| {
+        let is_free = matches!(record.state, MemberState::Working | MemberState::Idle);
+        is_free && record.state_since > asked.since
+    });
+    if has_moved_on {
+        return None;
+    }
+    let because = format!("its request {} is open", asked.id);
+    let waiting = Assessment::new(Doing::Waiting(asked.need), Some(asked.since), because);
+    Some(waiting.with_reason(Some(asked.summary.clone())))
+}
+
+/// A run that rests because its last turn ended with an error.
+fn failed_turn(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
+    let error = record.turn_error()?;
+    let rests = match at_work(evidence, record).doing {
+        Doing::Idle => true,
+        // 2.1.34 does not say in the team file that such a turn is over. The lead may have recorded
+        // its beginning a little later.
+        Doing::Working => {
+            let is_late = record.is_native() && evidence.is_active == Some(true);
+            let took = evidence.mail_changed_at.filter(|at| *at > error.at);
+            let is_next = record.state_since > error.at.plus_ms(TAKING_UP_MS)
+                || untaken(evidence).is_some()
+                || took.is_some_and(|at| evidence.now.since(at) < TAKING_UP_MS);
+            is_late && !is_next && evidence.screen != Some(&ScreenSign::Working)
+        }
+        _ => false,
+    };
+    if !rests {
+        return None;
+    }
+    let need = if error.needs_login { Need::Login } else { Need::Error };
+    let because = "its program says that its last turn ended with this error";
+    let waiting = Assessment::new(Doing::Waiting(need), Some(error.at), because);
+    Some(waiting.with_reason(Some(error.said)))
+}
+
+/// A living run that nothing holds up.
+fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
+    let since = Some(record.state_since);
+    // A screen that was read now no longer shows what the record says of an earlier one.
+    let reason = record.reason.clone().filter(|_| record.need().is_none());
+    let works = |since, because: &str| Assessment::new(Doing::Working, since, because);
+    let is_working = record.state == MemberState::Working;
+    if !record.reads_mail() {
+        return match record.request.task.or(evidence.task) {
+            Some(task) => {
+                works(since, "it was started for a task").with_reason(Some(format!("task #{task}")))
+            }
+            None => Assessment::new(Doing::Running, since, "its process is alive"),
+        };
+    }
+    if record.is_native() {
+        if let Some(true) = evidence.is_active {
+            let since = since.filter(|_| is_working);
+            return works(since, "the team file says that it is active");
+        }
+        if evidence.screen == Some(&ScreenSign::Working) {
+            return works(None, "its screen shows that it works");
+        }
+    }
+    // What a native program says in the team file is newer than what the lead has recorded.
+    let says_idle = record.is_native() && evidence.is_active == Some(false);
+    if is_working && !says_idle {
+        return works(since, "it reported that it works").with_reason(reason);
+    }
+    if let Some(untaken) = untaken(evidence) {
+        return untaken;
+    }
+    if let Some(task) = evidence.task.filter(|_| record.runs_commands()) {
+        let because = "the board says that its task is in progress";
+        return works(None, because).with_reason(Some(format!("task #{task}")));
+    }
+    if let Some(task) = evidence.next_task {
+        return works(None, "it is about to begin a task")
+            .with_reason(Some(format!("task #{task}")));
+    }
+    let rests_since = record.turn_ended_at.into_iter().chain(since).max_by_key(|at| at.0);
+    let took = evidence.mail_changed_at.filter(|at| {
+        !record.runs_commands()
+            && rests_since.is_none_or(|since| since < *at)
+            && evidence.now.since(*at) < TAKING_UP_MS
+    });
+    if took.is_some() && evidence.screen != Some(&ScreenSign::Idle) {
+        return works(took, "it has just taken its mail");
+    }
+    let because = match (says_idle, evidence.screen) {
+        (_, Some(ScreenSign::Idle)) => "its screen shows that it rests, and it has taken all mail",
+        (true, _) => "the team file says that it is not active, and it has taken all mail",
+        (false, _) => "it reported that it rests, and it has taken all mail",
+    };
+    Assessment::new(Doing::Idle, rests_since, because).with_reason(reason)
+}
+
+fn untaken(evidence: &Evidence) -> Option<Assessment> {
+    let mail = evidence.mail.filter(|mail| mail.count > 0)?;
+    let messages = if mail.count == 1 { "message" } else { "messages" };
+    let text = format!("{} {messages} on the way to it", mail.count);
+    let is_late = mail.since.is_some_and(|since| evidence.now.since(since) >= UNTAKEN_MS);
+    let doing = if is_late { Doing::Unresponsive } else { Doing::Working };
+    let because = "its mailbox holds what it has not taken";
+    Some(Assessment::new(doing, mail.since, because).with_reason(Some(text)))
+}
+
+#[cfg(test)]
+mod tests;

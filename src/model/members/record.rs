@@ -1,0 +1,581 @@
+//! The record of each run of a member, stored in `phalanx/members/<name>.json`. The spawner, the
+//! launcher and the lead each write the parts that they know.
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::board_policy::Pull;
+use crate::board::waiting::Ability;
+use crate::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
+use crate::mail::access::LinkAccess;
+use crate::members::launch::ability;
+use crate::members::lifecycle::MemberState;
+use crate::members::mode::Mode;
+use crate::members::need::Need;
+use crate::members::placement::{BackendKind, Placement, ProcessId};
+use crate::members::prompt::PromptSeen;
+use crate::members::rate_limit::RateLimit;
+use crate::members::transcript::TranscriptForm;
+use crate::members::usage::{MemberUsage, TurnError};
+use crate::team::Member;
+use crate::team::followup::Reminded;
+use crate::team::role::Tools;
+use crate::time::{self, Timestamp};
+
+/// The request for a member, complete enough to start it again.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaunchRequest {
+    pub profile: String,
+    /// The profile's setting at the start (MSG-16). Missing in older records; use
+    /// [`MemberRecord::reads_mail`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_mail: Option<bool>,
+    /// The program is a team member without phalanx: it reads its own mailbox and reports its own
+    /// state. Missing in older records; use [`MemberRecord::is_native`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<bool>,
+    /// The form of the transcripts that its program writes, if they can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<TranscriptForm>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    #[serde(default)]
+    pub plan: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// The only task of the run, if it was started for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The conversation that it works for, if that is not the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat: Option<String>,
+    /// Includes the tools of its role and its team.
+    #[serde(default, skip_serializing_if = "Tools::is_empty")]
+    pub tools: Tools,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    pub cwd: String,
+    pub color: String,
+    /// Its prompts do not ask for a person's attention.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unattended: bool,
+    /// Notification of free tasks; `None` means the setting of the team.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<Pull>,
+    /// The users whose requests it takes, besides the lists of its entry in the settings.
+    #[serde(default, skip_serializing_if = "LinkAccess::is_empty")]
+    pub access: LinkAccess,
+    /// Variables set for this member only. They may hold secrets, so the file is readable by its
+    /// owner only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, String)>,
+}
+
+/// Written by the launcher once the program runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StartRecord {
+    pub launcher: ProcessId,
+    pub program: ProcessId,
+    /// Name of the program's terminal, e.g. `/dev/pts/3`.
+    pub tty: Option<String>,
+    /// Socket of the launcher's terminal server, if the launcher holds the terminal itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<String>,
+    /// The launcher's `getcwd` (EN-06).
+    pub cwd: String,
+    pub at: Timestamp,
+}
+
+/// Written by the launcher when the program has exited or could not be started.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExitRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Reason why the program never ran: the file, the directory, or the kernel's error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// The cause was that no terminal could be created, so another backend might work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_terminal: bool,
+    pub at: Timestamp,
+    /// File that keeps the last output of a program whose pane has closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// The last line that the program printed, if it failed. Sanitized and short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_line: Option<String>,
+}
+
+impl ExitRecord {
+    /// Returns true if the program failed: it never ran, exited with another code than 0, or was
+    /// ended by a signal.
+    pub fn is_failure(&self) -> bool {
+        self.problem.is_some() || self.code != Some(0)
+    }
+
+    /// Appends the last line that the program printed: `exit code 7: boom`.
+    fn with_last_line(&self, ending: String) -> String {
+        match &self.last_line {
+            Some(line) => format!("{ending}: {line}"),
+            None => ending,
+        }
+    }
+
+    /// Describes the exit: `exit code 7`, `signal 9`, or why the program never ran.
+    pub fn describe(&self) -> String {
+        match (&self.problem, self.code, self.signal) {
+            (Some(problem), _, _) => problem.clone(),
+            (None, Some(code), _) => format!("exit code {code}"),
+            (None, None, Some(signal)) => format!("signal {signal}"),
+            (None, None, None) => "an unknown exit status".to_owned(),
+        }
+    }
+}
+
+/// A start that the lead makes in place of a failed run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedRestart {
+    /// Failures in a row, with this one.
+    pub failures: u32,
+    /// The end of the pause before the start.
+    pub at: Timestamp,
+}
+
+/// Beginning of the reason of a run whose program waits for a person, as its screen shows.
+const BLOCKED: &str = "blocked: ";
+
+/// Returns the reason of a run whose program waits for a person: `what` is `dialog:NAME`,
+/// `needs_login`, `prompt` or a word for an error, `text` what the screen says.
+pub fn blocked_reason(what: &str, text: &str) -> String {
+    format!("{BLOCKED}{what} ({text})")
+}
+
+/// Reason given for a run whose pane was closed.
+const CLOSED: &str = "pane closed from outside";
+const HANGUP: i32 = 1;
+
+/// Describes the exit of a program: `exited with code 7 after 50 ms`.
+pub fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
+    let how = match (code, signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    };
+    let span = if ran_ms < 1000 { format!("{ran_ms} ms") } else { time::human(ran_ms) };
+    format!("{how} after {span}")
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberRecord {
+    /// Format version of the file. Files of a newer version are read but not written.
+    pub format: u32,
+    pub name: MemberName,
+    pub incarnation: Incarnation,
+    /// Random secret that the member's processes carry as `PHALANX_TOKEN`. It authorizes a process
+    /// to act as the member.
+    pub token: String,
+    /// Random mark on the member's pane or session (`@phalanx_token`). Other programs can read it
+    /// there, so it differs from `token`. Empty in records of older versions, which used `token`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub nonce: String,
+    pub state: MemberState,
+    /// Reason for the state, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub state_since: Timestamp,
+    pub backend: BackendKind,
+    #[serde(rename = "wish")]
+    pub request: LaunchRequest,
+    /// The process that starts the member. Missing in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawner: Option<ProcessId>,
+    /// Time at which the start was requested.
+    pub asked_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartRecord>,
+    /// Time at which the member proved that it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ExitRecord>,
+    /// Description of an overdue response and of what the screen shows; `None` while the member
+    /// responds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unresponsive: Option<String>,
+    /// The prompt at which its program waits for a person. Written by the launcher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<PromptSeen>,
+    /// The usage limit that its account has reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
+    /// The tokens that this and all earlier runs of the name have used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<MemberUsage>,
+    /// Reminders about its current task since its last activity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminded: Option<Reminded>,
+    /// The program's own session, if known: chosen at the start, resumed, or reported by its hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// End of the last turn that its program reported by its hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ended_at: Option<Timestamp>,
+    /// The start that the lead plans in place of this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<PlannedRestart>,
+    /// Failures in a row after which the lead starts no run in place of this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gave_up_after: Option<u32>,
+    /// Boot id of the machine when the run was started. Missing in older records and on systems
+    /// without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// The host on which the run was started; `None` in a team of files, whose members all run on
+    /// its machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostName>,
+    /// The id of that host's machine. Missing in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// True if that is another host than the reader's: its processes cannot be seen from here.
+    #[serde(skip)]
+    pub is_elsewhere: bool,
+}
+
+/// Format version that this release writes.
+pub const FORMAT: u32 = 1;
+
+impl MemberRecord {
+    /// Returns the usage limit that keeps the member from working.
+    pub fn limit(&self) -> Option<&RateLimit> {
+        self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
+    }
+
+    /// Returns the error with which the last turn of this run ended, if its program has got no
+    /// message since then, as its transcript or its screen says.
+    pub fn turn_error(&self) -> Option<TurnError> {
+        let error = self.usage.as_ref().and_then(MemberUsage::turn_error);
+        let is_current = |error: &&TurnError| error.at >= self.asked_at && !self.state.is_over();
+        error.filter(is_current).cloned().or_else(|| self.screen_error())
+    }
+
+    fn screen_error(&self) -> Option<TurnError> {
+        let reason = self.reason.as_deref().filter(|_| self.state == MemberState::Idle)?;
+        TurnError::of_reason(reason, self.state_since)
+    }
+
+    /// Returns the mark on the member's pane or session.
+    pub fn mark(&self) -> &str {
+        if self.nonce.is_empty() { &self.token } else { &self.nonce }
+    }
+
+    /// Returns true if the program waits for a person, as its screen shows.
+    pub fn is_blocked(&self) -> bool {
+        self.need().is_some()
+    }
+
+    /// Returns what the program waits for, as its screen shows, and the text about it.
+    pub fn need(&self) -> Option<(Need, &str)> {
+        let reason = self.reason.as_deref()?.strip_prefix(BLOCKED)?;
+        let (what, text) = match (reason.split_once(" ("), reason.split_once(": ")) {
+            (Some((what, text)), _) if !what.contains(' ') => {
+                (what, text.strip_suffix(')').unwrap_or(text))
+            }
+            (_, Some((what, text))) => (what, text),
+            (_, None) => (reason, reason),
+        };
+        let of_rule = text.strip_prefix("rule ").and_then(|text| text.split_once(": "));
+        Some((Need::of_screen(what), of_rule.map_or(text, |(_, shown)| shown)))
+    }
+
+    /// Returns true for a worker of phalanx.
+    pub fn runs_commands(&self) -> bool {
+        ability(&self.request.profile) == Ability::Commands
+    }
+
+    /// Returns the host of a run that is on another host than the reader.
+    pub fn other_host(&self) -> Option<&HostName> {
+        self.host.as_ref().filter(|_| self.is_elsewhere)
+    }
+
+    /// Returns the launcher, the root of the member's process tree, if known and on this host.
+    pub fn launcher(&self) -> Option<ProcessId> {
+        if self.is_elsewhere {
+            return None;
+        }
+        self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
+    }
+
+    /// Returns the socket of the launcher's terminal server, if there is one on this host.
+    pub fn socket(&self) -> Option<&str> {
+        self.start.as_ref().filter(|_| !self.is_elsewhere)?.socket.as_deref()
+    }
+
+    /// Returns the file that keeps the output of the run on its host, if there is one. That of a
+    /// program in a pane is written when the program ends, and contains its last lines.
+    pub fn log(&self) -> Option<&str> {
+        match &self.placement {
+            Some(Placement::Pty(hold)) => Some(&hold.log),
+            Some(Placement::Tmux(_) | Placement::Iterm2(_)) | None => {
+                self.exit.as_ref()?.log.as_deref()
+            }
+        }
+    }
+
+    /// Returns true if the run has ended on record: the team has noticed its end, or its launcher
+    /// has reported the program's exit.
+    pub fn has_ended(&self) -> bool {
+        self.state.is_over() || self.exit.is_some()
+    }
+
+    /// Describes the program's exit; `None` while it runs.
+    pub fn ending(&self) -> Option<String> {
+        let exit = self.exit.as_ref()?;
+        if self.was_hung_up() {
+            return Some(CLOSED.to_owned());
+        }
+        let ran_ms = || exit.at.since(self.start.as_ref().map_or(exit.at, |start| start.at));
+        let ending = || exit.with_last_line(ending(exit.code, exit.signal, ran_ms()));
+        Some(exit.problem.clone().unwrap_or_else(ending))
+    }
+
+    /// Returns the reason, for the journal, of a run that ended without a request.
+    pub fn end_reason(&self) -> String {
+        match &self.exit {
+            Some(_) if self.was_hung_up() => CLOSED.to_owned(),
+            Some(exit) => exit.with_last_line(exit.describe()),
+            None => "its process is gone".to_owned(),
+        }
+    }
+
+    /// Returns true if the member's pane was closed. The terminal then hangs up on the program,
+    /// which dies of `SIGHUP` or exits with the shell's code for that signal.
+    fn was_hung_up(&self) -> bool {
+        let in_pane = matches!(self.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));
+        let hung_up =
+            |exit: &ExitRecord| exit.signal == Some(HANGUP) || exit.code == Some(128 + HANGUP);
+        in_pane && self.exit.as_ref().is_some_and(hung_up)
+    }
+
+    /// Returns the record as it is to be read on `host`, the machine `machine`, during boot `boot`.
+    /// A host of the same name is another one if its machine is. Start times count from the boot,
+    /// so in another boot an unrelated process may match a recorded pid and start time.
+    pub fn seen_in(
+        self,
+        boot: &str,
+        host: Option<&HostName>,
+        machine: Option<&str>,
+    ) -> MemberRecord {
+        let is_other = |(own, read): (&str, &str)| own != read;
+        if self.host.as_ref() != host || self.machine.as_deref().zip(machine).is_some_and(is_other)
+        {
+            return MemberRecord { is_elsewhere: true, ..self };
+        }
+        if boot.is_empty() || self.boot_id.as_deref().is_none_or(|own| own == boot) {
+            return self;
+        }
+        let start = self.start.map(|start| StartRecord {
+            launcher: start.launcher.of_another_boot(),
+            program: start.program.of_another_boot(),
+            ..start
+        });
+        let spawner = self.spawner.map(ProcessId::of_another_boot);
+        let placement = self.placement.map(Placement::of_another_boot);
+        MemberRecord { start, spawner, placement, ..self }
+    }
+
+    /// Returns true if the member can receive messages and shutdown requests, through its program
+    /// or its wrapper.
+    pub fn reads_mail(&self) -> bool {
+        // Records without the field predate configurable profiles: of the two then, only `shell`
+        // did not read.
+        self.request.reads_mail.unwrap_or(self.request.profile != "shell")
+    }
+
+    /// Returns true if the program maintains its own state in the team's files.
+    pub fn is_native(&self) -> bool {
+        self.request.native.unwrap_or(self.request.profile == "claude")
+    }
+
+    /// Returns the member's entry in the team file, without its pane and activity, which the record
+    /// does not hold.
+    pub fn to_member(&self, team: &TeamName) -> Member {
+        let request = &self.request;
+        let (allowed_tools, disallowed_tools) = request.tools.words();
+        Member {
+            name: self.name.clone(),
+            agent_id: agent_id(&self.name, team),
+            agent_type: request.role.clone(),
+            model: request.model.clone(),
+            prompt: request.prompt.clone(),
+            color: Some(request.color.clone()),
+            plan_mode_required: request.plan,
+            mode: request.mode,
+            allowed_tools,
+            disallowed_tools,
+            joined_at: self.asked_at,
+            pane_id: String::new(),
+            cwd: request.cwd.clone(),
+            worktree_path: None,
+            backend_type: Some(self.backend.wire().to_owned()),
+            is_active: None,
+        }
+    }
+
+    pub fn is(&self, incarnation: &Incarnation) -> bool {
+        self.incarnation == *incarnation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::placement::TmuxPane;
+
+    #[test]
+    fn record_round_trips_through_json() {
+        let process = ProcessId { pid: 7, start: 99 };
+        let record = MemberRecord {
+            format: FORMAT,
+            name: MemberName::new("alice").expect("name"),
+            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
+            token: "t".to_owned(),
+            nonce: String::new(),
+            state: MemberState::Idle,
+            reason: None,
+            state_since: Timestamp(2),
+            backend: BackendKind::Tmux,
+            request: LaunchRequest {
+                profile: "worker".to_owned(),
+                reads_mail: Some(true),
+                native: Some(false),
+                mode: Some(Mode::Plan),
+                argv: vec!["x".to_owned()],
+                cwd: "/".to_owned(),
+                color: "blue".to_owned(),
+                env: vec![("A".to_owned(), "b".to_owned())],
+                ..LaunchRequest::default()
+            },
+            spawner: Some(process),
+            asked_at: Timestamp(1),
+            placement: Some(Placement::Tmux(TmuxPane {
+                socket: "/s".to_owned(),
+                server: process,
+                session_id: "$0".to_owned(),
+                session_name: "phalanx-x".to_owned(),
+                window_id: "@0".to_owned(),
+                window_name: "x".to_owned(),
+                pane_id: "%0".to_owned(),
+                pane: process,
+            })),
+            start: Some(StartRecord {
+                socket: None,
+                launcher: process,
+                program: process,
+                tty: None,
+                cwd: "/".to_owned(),
+                at: Timestamp(2),
+            }),
+            ready_at: None,
+            exit: Some(ExitRecord { code: Some(3), at: Timestamp(4), ..ExitRecord::default() }),
+            unresponsive: None,
+            prompt: None,
+            rate_limit: None,
+            usage: None,
+            reminded: None,
+            session: Some("s-1".to_owned()),
+            turn_ended_at: Some(Timestamp(9)),
+            restart: Some(PlannedRestart { failures: 2, at: Timestamp(10) }),
+            gave_up_after: Some(5),
+            boot_id: None,
+            host: None,
+            machine: None,
+            is_elsewhere: false,
+        };
+        let text = serde_json::to_string(&record).expect("json");
+        let back: MemberRecord = serde_json::from_str(&text).expect("json");
+        assert_eq!(back, record);
+        assert!(back.reads_mail());
+    }
+
+    #[test]
+    fn ending_names_code_or_signal_and_uptime() {
+        assert_eq!(ending(Some(7), None, 50), "exited with code 7 after 50 ms");
+        assert_eq!(ending(Some(0), None, 12_300), "exited with code 0 after 12s");
+        assert_eq!(ending(None, Some(9), 1_500), "was ended by signal 9 after 1.5s");
+    }
+
+    #[test]
+    fn hangup_in_a_pane_means_the_pane_was_closed() {
+        let record = |exit: serde_json::Value, backend: &str| -> MemberRecord {
+            let process = serde_json::json!({"pid": 7, "start": 9});
+            let placement = serde_json::json!({"tmux": {"socket": "/s", "server": process, "session_id": "$0",
+                "session_name": "s", "window_id": "@0", "window_name": "w", "pane_id": "%0", "pane": process}});
+            let mut record = serde_json::json!({
+                "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
+                "state": "idle", "state_since": 1, "backend": backend, "asked_at": 1, "exit": exit,
+                "wish": {"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"},
+            });
+            if backend == "tmux" {
+                record["placement"] = placement;
+            }
+            serde_json::from_value(record).expect("a record")
+        };
+        let hung_up = serde_json::json!({"signal": 1, "at": 5});
+        let by_code = serde_json::json!({"code": 129, "at": 5});
+        assert_eq!(record(hung_up.clone(), "tmux").end_reason(), "pane closed from outside");
+        assert_eq!(record(by_code, "tmux").end_reason(), "pane closed from outside");
+        assert_eq!(record(hung_up, "pty").end_reason(), "signal 1");
+        assert_eq!(record(serde_json::json!(null), "tmux").end_reason(), "its process is gone");
+    }
+
+    #[test]
+    fn msg_16_older_record_reads_mail_unless_it_is_a_shell() {
+        for (profile, said, reads) in [
+            ("worker", None, true),
+            ("shell", None, false),
+            ("shell", Some(true), true),
+            ("x", Some(false), false),
+        ] {
+            let mut request =
+                serde_json::json!({"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"});
+            if let Some(said) = said {
+                request["reads_mail"] = said.into();
+            }
+            let record = serde_json::json!({
+                "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
+                "state": "idle", "state_since": 1, "backend": "pty", "wish": request,
+                "asked_at": 1,
+            });
+            let record: MemberRecord = serde_json::from_value(record).expect("a record");
+            assert_eq!(record.reads_mail(), reads, "{profile} {said:?}");
+        }
+    }
+
+    #[test]
+    fn host_of_the_same_name_on_another_machine_is_elsewhere() {
+        use crate::sample;
+        let host = HostName::new("build").expect("a name");
+        let run = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
+        let record = MemberRecord {
+            host: Some(host.clone()),
+            machine: Some("one".to_owned()),
+            ..sample::record("ann", run, "worker", Timestamp(1))
+        };
+        let is_elsewhere = |record: &MemberRecord, machine| {
+            record.clone().seen_in("", Some(&host), machine).is_elsewhere
+        };
+        assert!(!is_elsewhere(&record, Some("one")));
+        assert!(is_elsewhere(&record, Some("two")));
+        assert!(!is_elsewhere(&record, None), "a machine without an id has only its name");
+        let older = MemberRecord { machine: None, ..record };
+        assert!(!is_elsewhere(&older, Some("two")));
+    }
+}

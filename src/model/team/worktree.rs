@@ -1,0 +1,367 @@
+//! Git worktrees of members: the requested branch, the team's settings, and the worktrees created.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::digest;
+use crate::id::HostName;
+use crate::value::{
+    Argv, As, CheckedValue, NonBlank, checked, inline_schema, parse_non_blank, parse_text,
+    text_types,
+};
+
+/// The branch requested for a member's worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorktreeRequest {
+    /// A new branch named after the team and the member.
+    Own,
+    /// This branch, created if it does not exist.
+    Branch(String),
+}
+
+impl WorktreeRequest {
+    /// Returns the branch of a worktree that is named `own`.
+    pub fn branch<'a>(&'a self, own: &'a str) -> &'a str {
+        match self {
+            WorktreeRequest::Own => own,
+            WorktreeRequest::Branch(branch) => branch,
+        }
+    }
+}
+
+/// The worktree that a member asks for: `true`, or the name of a branch.
+#[derive(Debug)]
+pub struct WorktreeKey(Option<WorktreeRequest>);
+
+inline_schema!(WorktreeKey, { "type": ["boolean", "string"] });
+
+impl CheckedValue for WorktreeKey {
+    type Value = Option<WorktreeRequest>;
+
+    fn into_value(self) -> Option<WorktreeRequest> {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for WorktreeKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<WorktreeKey, D::Error> {
+        deserializer.deserialize_any(WorktreeVisitor)
+    }
+}
+
+struct WorktreeVisitor;
+
+impl Visitor<'_> for WorktreeVisitor {
+    type Value = WorktreeKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("true, false or the name of a branch")
+    }
+
+    fn visit_bool<E: Error>(self, own: bool) -> Result<WorktreeKey, E> {
+        Ok(WorktreeKey(own.then_some(WorktreeRequest::Own)))
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<WorktreeKey, E> {
+        self.visit_bool(false)
+    }
+
+    fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
+        let branch = checked(parse_non_blank(branch), check_branch).map_err(E::custom)?;
+        Ok(WorktreeKey(Some(WorktreeRequest::Branch(branch))))
+    }
+}
+
+/// Settings for the worktrees of a team (`[worktree]` in the manifest).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "worktree", deny_unknown_fields)]
+pub struct Rules {
+    /// Directory of the worktrees, relative to the repository.
+    #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
+    #[schemars(extend("default" = DIR))]
+    pub dir: Option<String>,
+    /// Files that git does not track and the member needs, such as `.env`. They are copied from the
+    /// repository, unless the checkout contains them.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<InsidePath>>")]
+    pub copy: Vec<String>,
+    /// A command that runs in a new worktree before its member starts, for at most ten minutes.
+    #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Argv>")]
+    pub setup: Vec<String>,
+}
+
+text_types! {
+    /// The path of a file inside the repository.
+    pub InsidePath(String) = |text| checked(parse_text(text), check_inside);
+}
+
+/// Default parent directory of worktrees, relative to the repository.
+pub const DIR: &str = ".worktrees";
+
+/// A worktree that phalanx created. All paths are absolute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkout {
+    /// The repository's main working directory.
+    pub repository: String,
+    pub path: String,
+    pub branch: String,
+    /// Commit that the worktree started from.
+    pub base: String,
+    /// The branch was created for the worktree and is deleted with it.
+    pub new_branch: bool,
+    /// The machine that has `repository`; `None` in a team of files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<HostName>,
+    /// The copy of `repository` that the worktree belongs to, if it is on another host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<RepositoryCopy>,
+}
+
+impl Checkout {
+    /// Returns the machine that has the worktree; `None` in a team of files.
+    pub fn host(&self) -> Option<&HostName> {
+        self.copy.as_ref().map(|copy| &copy.host).or(self.origin.as_ref())
+    }
+
+    /// Returns what its host needs to know to start the member in it again; `None` for a worktree
+    /// on the machine of its repository.
+    pub fn known_origin(&self) -> Option<WorktreeOrigin> {
+        let (Some(host), Some(copy)) = (&self.origin, &self.copy) else { return None };
+        Some(WorktreeOrigin {
+            host: host.clone(),
+            repository: self.repository.clone(),
+            copy: copy.path.clone(),
+            start: self.base.clone(),
+            files: Vec::new(),
+            staged: None,
+        })
+    }
+
+    /// Returns the branch as it is named in `repository`.
+    pub fn branch_here(&self) -> String {
+        match &self.copy {
+            Some(copy) => format!("{}/{}", copy.host, self.branch),
+            None => self.branch.clone(),
+        }
+    }
+}
+
+/// A bare repository on a host, which has the commits of a repository on another machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryCopy {
+    pub host: HostName,
+    pub path: String,
+}
+
+/// The repository on another machine from which a host makes a worktree. The host's copy has the
+/// commit already.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorktreeOrigin {
+    /// The machine that has the repository.
+    pub host: HostName,
+    /// The repository's main working directory.
+    pub repository: String,
+    /// Path of the copy on the host.
+    pub copy: String,
+    /// Commit that a new branch starts from.
+    pub start: String,
+    /// Files to copy into a new worktree. The n-th one is `N` in `staged`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Directory on the host that has the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<String>,
+}
+
+/// Returns the name of the directory that has a host's copy of a repository.
+pub fn copy_name(origin: &HostName, repository: &str) -> String {
+    let last = repository.rsplit('/').next().unwrap_or_default();
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '_' };
+    let title: String = last.chars().take(40).map(plain).collect();
+    let origin = origin.as_str().to_ascii_lowercase();
+    format!("{title}-{}.git", &digest::hash(&[origin.as_bytes(), repository.as_bytes()])[..16])
+}
+
+/// Condition of a worktree, which decides whether it can be removed without losing work (EN-07).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Condition {
+    /// No commits beyond `base` and no uncommitted changes.
+    Clean,
+    /// All its commits are on another branch as well.
+    Merged,
+    /// Some files are changed or untracked.
+    Dirty { files: usize },
+    /// Some commits are on no other branch.
+    Unmerged { commits: usize },
+    /// The worktree is locked; `reason` may be empty.
+    Locked { reason: String },
+    /// Another worktree lies inside this one.
+    Nested { other: String },
+    /// The directory is missing, and the branch has no commits of its own.
+    Missing,
+    /// Something exists at the path, but git knows no worktree there.
+    Foreign,
+    /// Neither git nor the file system has it.
+    Gone,
+}
+
+impl Condition {
+    pub fn word(&self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns why the worktree must be kept; `None` if it can be removed.
+    pub fn keeps(&self) -> Option<String> {
+        match self {
+            Condition::Clean | Condition::Merged | Condition::Missing | Condition::Gone => None,
+            Condition::Dirty { files } => Some(format!("uncommitted work in {files} file(s)")),
+            Condition::Unmerged { commits } => {
+                Some(format!("{commits} commit(s) on no other branch"))
+            }
+            Condition::Locked { reason } if reason.is_empty() => Some("it is locked".to_owned()),
+            Condition::Locked { reason } => Some(format!("it is locked: {reason}")),
+            Condition::Nested { other } => Some(format!("worktree {other} is inside it")),
+            Condition::Foreign => Some("git has no worktree there".to_owned()),
+        }
+    }
+}
+
+/// Checks a branch name: at most 200 bytes, and valid by the rules of `git check-ref-format`.
+///
+/// # Errors
+/// Fails if the name is invalid. The message is a predicate that follows the name of the key.
+pub fn check_branch(name: &str) -> Result<(), String> {
+    let strange = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
+    let bad = name.is_empty()
+        || name.starts_with(['-', '/'])
+        || name.ends_with(['/', '.'])
+        || ["..", "//", "@{"].iter().any(|pair| name.contains(pair))
+        || name.split('/').any(|part| part.starts_with('.') || part.ends_with(".lock"))
+        || ["@", "HEAD"].contains(&name)
+        || name.len() > 200
+        || name.contains(strange);
+    if bad { Err("is not a valid git branch name".to_owned()) } else { Ok(()) }
+}
+
+/// Checks the path of a file to copy: it must be inside the repository and outside of `.git`.
+///
+/// # Errors
+/// Fails if the path is absolute, has an empty, `.`, `..` or `.git` component, or contains a
+/// control character. The message is a predicate that follows the name of the key.
+pub fn check_inside(path: &str) -> Result<(), String> {
+    let plain = path
+        .split('/')
+        .all(|part| !part.is_empty() && part != "." && part != ".." && part != ".git");
+    if plain && !path.contains(char::is_control) {
+        return Ok(());
+    }
+    Err("must be the path of a file inside the repository, without `.` and `..`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_different_repositories_have_different_plain_names() {
+        let host = |name| HostName::new(name).expect("a name");
+        let name = copy_name(&host("Desk"), "/home/ann/my repo;x");
+        assert!(name.starts_with("my_repo_x-") && name.ends_with(".git"), "{name}");
+        assert_eq!(name, copy_name(&host("desk"), "/home/ann/my repo;x"));
+        assert_ne!(name, copy_name(&host("desk"), "/home/bob/my repo;x"));
+        assert_ne!(name, copy_name(&host("other"), "/home/ann/my repo;x"));
+        assert!(copy_name(&host("desk"), "/").starts_with('-'));
+    }
+
+    #[test]
+    fn worktree_on_another_host_is_named_with_its_host() {
+        let desk = HostName::new("desk").expect("a name");
+        let local = Checkout {
+            repository: "/r".to_owned(),
+            path: "/r/.worktrees/x-bob".to_owned(),
+            branch: "x-bob".to_owned(),
+            base: "0".to_owned(),
+            new_branch: true,
+            origin: Some(desk.clone()),
+            copy: None,
+        };
+        assert_eq!((local.branch_here().as_str(), local.host()), ("x-bob", Some(&desk)));
+        assert_eq!(local.known_origin(), None);
+        let host = HostName::new("h1").expect("a name");
+        let copy = RepositoryCopy { host: host.clone(), path: "/w/c.git".to_owned() };
+        let away = Checkout { copy: Some(copy), ..local };
+        assert_eq!((away.branch_here().as_str(), away.host()), ("h1/x-bob", Some(&host)));
+        let origin = away.known_origin().expect("an origin");
+        assert_eq!((origin.host, origin.copy.as_str()), (desk, "/w/c.git"));
+    }
+
+    #[test]
+    fn branch_names_follow_git_rules() {
+        for good in ["main", "feat/x", "a-b_c.d", "öäü", "x@y", "#1", "it's", "$(x)"] {
+            assert_eq!(check_branch(good), Ok(()), "{good}");
+        }
+        let long = "x".repeat(201);
+        for bad in [
+            "",
+            "-f",
+            "/a",
+            "a/",
+            "a.",
+            "a..b",
+            "a//b",
+            "a@{1}",
+            "a b",
+            "a\tb",
+            "a~1",
+            "a^",
+            "a:b",
+            "a?",
+            "a*",
+            "a[",
+            "a\\b",
+            ".a",
+            "a/.b",
+            "a.lock",
+            "a.lock/b",
+            "@",
+            "HEAD",
+            "a\nb",
+            long.as_str(),
+        ] {
+            assert!(check_branch(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn files_to_copy_must_be_inside_the_repository() {
+        for good in [".env", "config/local.toml", "a b"] {
+            assert_eq!(check_inside(good), Ok(()), "{good}");
+        }
+        for bad in
+            ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", ".git/config", "a\0"]
+        {
+            assert!(check_inside(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn en_07_only_worktrees_without_unsaved_work_can_be_removed() {
+        let may_go = [Condition::Clean, Condition::Merged, Condition::Missing, Condition::Gone];
+        assert!(may_go.iter().all(|condition| condition.keeps().is_none()));
+        let must_stay = [
+            Condition::Dirty { files: 1 },
+            Condition::Unmerged { commits: 2 },
+            Condition::Locked { reason: String::new() },
+            Condition::Locked { reason: "mine".to_owned() },
+            Condition::Nested { other: "/x".to_owned() },
+            Condition::Foreign,
+        ];
+        assert!(must_stay.iter().all(|condition| condition.keeps().is_some()));
+    }
+}

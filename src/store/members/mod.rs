@@ -1,0 +1,134 @@
+//! Records of members' runs (`phalanx/members/<name>.json`). The spawner, the launcher, the member
+//! and the lead write to the same record, each its own fields.
+
+pub(crate) mod specs;
+pub(crate) mod usage;
+
+use crate::error::StoreError;
+use crate::files::documents::{self, DocumentPlace};
+use crate::shared::until_written;
+use crate::team::TeamStore;
+use crate::team::journal::now;
+use database::DocumentKind;
+use model::id::{Incarnation, MemberName};
+use model::members::record::{FORMAT, MemberRecord};
+use model::time::Timestamp;
+use sys::proc::{self, Liveness};
+use sys::{env, fs};
+
+/// Time from the request for a run to its entry in the team, at most. A record that is older and
+/// has no entry was left by a process that died.
+const JOINING_MS: u64 = 60_000;
+
+/// Returns true for a run that another process may be about to add to the team.
+fn is_being_started(record: &MemberRecord, now: Timestamp) -> bool {
+    let spawner = record.spawner.filter(|_| !record.is_elsewhere);
+    let is_dead = spawner.is_some_and(|s| proc::liveness(s.pid, s.start) == Liveness::Dead);
+    !record.state.is_over() && !is_dead && now.since(record.asked_at) < JOINING_MS
+}
+
+impl TeamStore {
+    /// Returns the record of a member's latest run.
+    pub fn member_record(&self, name: &MemberName) -> Result<Option<MemberRecord>, StoreError> {
+        let found: Option<MemberRecord> = documents::read_typed(&self.member_place(name), FORMAT)?;
+        Ok(found.map(|record| self.as_seen_here(record, self.machine().as_deref())))
+    }
+
+    fn as_seen_here(&self, record: MemberRecord, machine: Option<&str>) -> MemberRecord {
+        record.seen_in(&env::boot_id(), self.host(), machine)
+    }
+
+    /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
+    /// torn or that have another form; each of these is journaled as quarantined.
+    pub fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
+        if let Some(shared) = &self.shared {
+            let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member, FORMAT)?;
+            let machine = self.machine();
+            let seen = |record| self.as_seen_here(record, machine.as_deref());
+            return Ok(records.into_iter().map(seen).collect());
+        }
+        let files = fs::list(&self.layout.members())?;
+        let stems =
+            files.iter().filter_map(|f| f.strip_suffix(".json")).filter(|s| !s.starts_with('.'));
+        let names = stems.filter_map(|s| MemberName::existing(s).ok());
+        let records = names.filter_map(|name| match self.member_record(&name) {
+            Err(StoreError::Corrupt { .. }) => None,
+            found => found.transpose(),
+        });
+        records.collect()
+    }
+
+    /// Starts the record of a new run, which replaces that of an earlier one except for its usage.
+    ///
+    /// # Errors
+    /// [`StoreError::MemberTaken`] if another process starts a member of this name at the same time
+    /// and both are in the shared store, whose roster no lock protects meanwhile.
+    pub fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
+        if let Some(shared) = &self.shared {
+            let place = shared.document(DocumentKind::Member, &record.name.file_stem());
+            let written = until_written(|| {
+                let stored = place.stored()?;
+                let found = stored.as_ref().and_then(|s| serde_json::from_str(&s.body).ok());
+                let found: Option<MemberRecord> =
+                    found.map(|found| self.as_seen_here(found, self.machine().as_deref()));
+                if found.as_ref().is_some_and(|found| is_being_started(found, now())) {
+                    let (team, holder) = (self.name.clone(), record.name.clone());
+                    return Err(StoreError::MemberTaken { team, holder });
+                }
+                let record = record_after(found, record);
+                let value = serde_json::to_value(record).expect("a record has string keys");
+                Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(()))
+            })?;
+            return written.ok_or_else(|| place.contended());
+        }
+        documents::change_typed(
+            &self.member_place(&record.name),
+            FORMAT,
+            |found: &mut Option<MemberRecord>| {
+                *found = Some(record_after(found.take(), record));
+                Ok(())
+            },
+        )
+    }
+
+    /// Changes the record of this run. Returns `None` and writes nothing if the run is not the
+    /// latest one.
+    pub fn change_record<T>(
+        &self,
+        name: &MemberName,
+        incarnation: &Incarnation,
+        mut edit: impl FnMut(&mut MemberRecord) -> T,
+    ) -> Result<Option<T>, StoreError> {
+        documents::change_typed(
+            &self.member_place(name),
+            FORMAT,
+            |found: &mut Option<MemberRecord>| {
+                Ok(found.as_mut().filter(|r| r.is(incarnation)).map(&mut edit))
+            },
+        )
+    }
+
+    /// Removes the record of a run that failed to start.
+    pub fn forget_record(
+        &self,
+        name: &MemberName,
+        incarnation: &Incarnation,
+    ) -> Result<(), StoreError> {
+        documents::remove_if(&self.member_place(name), FORMAT, |record: &MemberRecord| {
+            record.is(incarnation)
+        })
+    }
+
+    fn member_place(&self, name: &MemberName) -> DocumentPlace {
+        let stem = name.file_stem();
+        self.document(DocumentKind::Member, &stem, || {
+            self.boot_place(&format!("member-{stem}"), self.layout.member(name))
+        })
+    }
+}
+
+/// Returns the record of a new run after that of an earlier one. What a member has used outlives
+/// its runs.
+fn record_after(before: Option<MemberRecord>, record: &MemberRecord) -> MemberRecord {
+    MemberRecord { usage: before.and_then(|before| before.usage), ..record.clone() }
+}
