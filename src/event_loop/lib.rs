@@ -47,12 +47,14 @@ pub struct InputQueue<S> {
     incoming: UnboundedReceiver<QueuedInput<S>>,
 }
 
-impl<S> InputQueue<S> {
-    pub fn new() -> InputQueue<S> {
+impl<S> Default for InputQueue<S> {
+    fn default() -> InputQueue<S> {
         let (inputs, incoming) = unbounded_channel();
         InputQueue { inputs: Inputs(inputs), incoming }
     }
+}
 
+impl<S> InputQueue<S> {
     /// Returns a sender for a source of inputs.
     pub fn inputs(&self) -> Inputs<S> {
         self.inputs.clone()

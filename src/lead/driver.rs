@@ -104,7 +104,7 @@ pub async fn lead(
 ) -> Result<LeadEnd, OpsError> {
     let team = lead.team.led_with(&lead.lease);
     let lead = LeadOptions { team: &team, ..lead };
-    let queue = InputQueue::new();
+    let queue = InputQueue::default();
     let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
     let watch = ops::views::events::watch(lead.team, move |topic| inputs.send_change(topic))?;

@@ -44,7 +44,6 @@ impl HostChild {
     ///
     /// # Errors
     /// [`HostError::Lost`] for ssh's own status, 255, and if a signal ended ssh.
-    #[cfg(any(test, feature = "testing"))]
     pub fn wait(mut self) -> Result<i32, HostError> {
         let code = self.child.wait().unwrap_or(None).filter(|code| *code != 255);
         // A panic of the reader only loses messages.

@@ -229,7 +229,6 @@ impl HostConnection {
     }
 
     /// Ends the connection, also for other processes; their commands are cut.
-    #[cfg(any(test, feature = "testing"))]
     pub fn close(&self) {
         let _ = self.control("exit");
     }

@@ -48,7 +48,7 @@ struct WorkerDriver<'a> {
 /// The member's record cannot be read at the start. Later failures are printed in the pane and
 /// retried.
 pub async fn worker(ctx: &Context, team: &TeamStore, me: MemberRun) -> Result<i32, OpsError> {
-    let queue = InputQueue::new();
+    let queue = InputQueue::default();
     sources::forward_signals(queue.inputs());
     let alone = proc::become_subreaper();
     let screen = WorkerScreen::stdout();

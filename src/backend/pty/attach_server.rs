@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn next(viewer: &mut Viewer) -> LauncherMessage {
-        viewer.next().expect("connected").expect("not at its end")
+        viewer.receive().expect("connected").expect("not at its end")
     }
 
     fn is_whole(message: &LauncherMessage) -> bool {
@@ -244,7 +244,7 @@ mod tests {
         let exit = ChildExit { code: Some(7), signal: None };
         broadcaster.end(exit, Duration::ZERO);
         assert_eq!(next(&mut follower), LauncherMessage::Ended(exit));
-        assert_eq!(follower.next().expect("closed in order"), None);
+        assert_eq!(follower.receive().expect("closed in order"), None);
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
             assert_eq!(next(&mut follower), LauncherMessage::Size { rows: 6, cols: 30 });
             assert!(is_whole(&next(&mut follower)));
             send(&mut follower).expect("connected");
-            assert!(matches!(follower.next(), Ok(None) | Err(_)));
+            assert!(matches!(follower.receive(), Ok(None) | Err(_)));
         }
         assert_eq!(peek(server.path(), 5).expect("it still serves"), "hello");
         let mut follower = Viewer::follow(server.path()).expect("it listens");

@@ -78,7 +78,7 @@ impl Viewer {
     }
 
     /// Waits for the next message; `None` at the end of the connection.
-    pub fn next(&mut self) -> io::Result<Option<LauncherMessage>> {
+    pub fn receive(&mut self) -> io::Result<Option<LauncherMessage>> {
         match LauncherMessage::read(&mut self.stream) {
             // A launcher that is killed before it has read what was sent resets the connection.
             Err(e) if e.kind() == io::ErrorKind::ConnectionReset => Ok(None),

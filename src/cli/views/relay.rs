@@ -140,7 +140,7 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<RelayEnd> {
 
 fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) -> RelayEnd {
     loop {
-        match viewer.next() {
+        match viewer.receive() {
             Ok(Some(LauncherMessage::Output(bytes))) => match display.show(&bytes, give_up) {
                 Ok(()) => (),
                 Err(e) => return RelayEnd::Lost(format!("this terminal: {e}")),

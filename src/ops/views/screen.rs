@@ -157,7 +157,7 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
     fn relay(&self, mut viewer: Viewer) -> ConnectionEnd {
         let (mut size, mut is_served) = (None, false);
         loop {
-            match viewer.next() {
+            match viewer.receive() {
                 Ok(Some(LauncherMessage::Size { rows, cols })) => {
                     size = Some((rows, cols));
                     is_served = true;

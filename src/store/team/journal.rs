@@ -105,9 +105,9 @@ fn read_files(
     for file in files(layout)? {
         let read = positions.iter().find(|(known, _)| *known == file.id());
         // A file that is shorter than what was read of it was truncated.
-        let from = read.map(|(_, at)| *at).filter(|at| *at <= file.len()).unwrap_or_default();
+        let from = read.map(|(_, at)| *at).filter(|at| *at <= file.size()).unwrap_or_default();
         // Most calls find nothing new in one of the two files.
-        let at = if from == file.len() {
+        let at = if from == file.size() {
             from
         } else {
             file.read_lines(from, |line| {
@@ -125,8 +125,8 @@ fn read_files(
 fn tail(layout: &TeamLayout, tail: u64) -> Result<Vec<(FileId, u64)>, StoreError> {
     let (mut positions, mut left) = (Vec::new(), tail);
     for file in files(layout)?.into_iter().rev() {
-        positions.push((file.id(), file.len().saturating_sub(left)));
-        left = left.saturating_sub(file.len());
+        positions.push((file.id(), file.size().saturating_sub(left)));
+        left = left.saturating_sub(file.size());
     }
     Ok(positions)
 }
@@ -159,7 +159,7 @@ pub(crate) fn torn_lines(layout: &TeamLayout) -> Result<usize, StoreError> {
             torn += usize::from(serde_json::from_slice::<IgnoredAny>(line).is_err());
             ControlFlow::Continue(())
         })?;
-        torn += usize::from(end < file.len());
+        torn += usize::from(end < file.size());
     }
     Ok(torn)
 }

@@ -46,7 +46,7 @@ impl LineFile {
     }
 
     /// Returns the length in bytes at the time of opening.
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.len
     }
 

@@ -141,7 +141,7 @@ impl Stage {
     }
 
     fn start(&self) -> (JoinHandle<i32>, Inputs<WorkerInput>) {
-        let queue = InputQueue::new();
+        let queue = InputQueue::default();
         let inputs = queue.inputs();
         let process = WorkerProcess { screen: self.film.screen(), alone: false, queue };
         let (ctx, team, me) = (self.ctx.clone(), self.team.clone(), self.me.clone());

@@ -119,7 +119,7 @@ pub(super) fn open<'a>(
     let spec = command::CommandSpec { argv, cwd, env, size: (0, 0), alone: false };
     let refused = |problem: String| OpsError::Failed { problem };
     let program = command::program(&spec).map_err(refused)?;
-    let queue = InputQueue::new();
+    let queue = InputQueue::default();
     // Nothing may fail once the program runs: no process would be left to end it.
     let turn_from = (team.journal_end()?, ops::now());
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
