@@ -1,6 +1,7 @@
 //! Sanitizes foreign text for display. Every name, message, screen line and path from another
 //! program passes through here before it reaches a terminal (SEC-10).
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Returns the text as one line. Tabs become spaces; other control characters (escapes, line
@@ -16,6 +17,15 @@ pub fn block(foreign: &str) -> String {
         .map(|l| line(l.strip_suffix('\r').unwrap_or(l)))
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+/// Returns the text with CR LF and lone CR as LF. Text from Windows and from web services has them.
+pub fn line_breaks(text: &str) -> Cow<'_, str> {
+    if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// Escapes the control characters that JSON permits in a string and a terminal acts on: DEL, C1 and

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::name::nearest;
+use crate::text::line_breaks;
 
 /// Named keys, spelled as in tmux.
 const NAMED: [(&str, Named); 16] = [
@@ -97,12 +98,13 @@ impl Text {
     /// Fails if the text is empty or contains a control character other than a line break. The
     /// message is a predicate that follows "TEXT".
     pub fn parse(text: &str) -> Result<Text, String> {
+        let text = line_breaks(text);
         if text.is_empty() {
             return Err("is empty".to_owned());
         }
         match text.chars().find(|c| c.is_control() && *c != '\n') {
             Some(c) => Err(format!("contains the control character U+{:04X}", u32::from(c))),
-            None => Ok(Text(text.to_owned())),
+            None => Ok(Text(text.into_owned())),
         }
     }
 
@@ -396,12 +398,12 @@ mod tests {
 
     #[test]
     fn control_characters_in_text_are_refused() {
-        for (given, found) in
-            [("a\u{3}", "U+0003"), ("\t", "U+0009"), ("a\r\n", "U+000D"), ("\u{9b}", "U+009B")]
-        {
+        for (given, found) in [("a\u{3}", "U+0003"), ("\t", "U+0009"), ("\u{9b}", "U+009B")] {
             let problem = Text::parse(given).expect_err("refused");
             assert_eq!(problem, format!("contains the control character {found}"));
         }
         assert_eq!(Text::parse(""), Err("is empty".to_owned()));
+        let parsed = Text::parse("a\r\nb\rc\n").expect("a text");
+        assert_eq!(parsed.as_str(), "a\nb\nc\n", "line breaks of any system");
     }
 }

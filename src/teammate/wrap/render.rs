@@ -1,6 +1,7 @@
 //! Rendering of messages for a program: their envelopes, and the keys that type them. Has no side
 //! effects.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -9,6 +10,7 @@ use regex_syntax::hir::{Class, HirKind};
 
 use model::mail::envelope::Envelope;
 use model::mail::protocol::render_for_agent;
+use model::text::line_breaks;
 
 /// Bracketed paste sequences, sent if the program has enabled that mode.
 const PASTE: [&str; 2] = ["\x1b[200~", "\x1b[201~"];
@@ -30,7 +32,7 @@ impl TypingMode {
     /// a key (SEC-03).
     pub(super) fn accepts(self, text: &str) -> bool {
         let is_text = |c: char| match c {
-            '\n' | '\t' => self.bracketed,
+            '\n' | '\r' | '\t' => self.bracketed,
             c => !c.is_control(),
         };
         text.len() <= self.most_bytes && text.chars().all(is_text)
@@ -43,8 +45,8 @@ impl TypingMode {
             let file = file.display();
             format!("This message is {} bytes long. Read it from the file {file}", text.len())
         });
-        let body = pointer.as_deref().unwrap_or(text);
-        render_for_agent(from, color.as_deref(), summary.as_deref(), body)
+        let body = pointer.map_or_else(|| line_breaks(text), Cow::Owned);
+        render_for_agent(from, color.as_deref(), summary.as_deref(), &body)
     }
 
     /// Returns the keys that type these messages as one text.
@@ -134,12 +136,14 @@ mod tests {
     fn sec_03_control_characters_are_never_typed_as_text() {
         let paste = TypingMode { bracketed: true, most_bytes: 100 };
         let plain = TypingMode { bracketed: false, most_bytes: 100 };
-        for key in ["\x1b[201~\rrm", "a\rb", "\u{9b}2J", "\x03", "\x7f", "\0"] {
+        for key in ["\x1b[201~\rrm", "\u{9b}2J", "\x03", "\x7f", "\0"] {
             assert!(!paste.accepts(key) && !plain.accepts(key), "{key:?}");
         }
         assert!(
             paste.accepts("two\nlines\tü")
                 && !plain.accepts("two\nlines")
+                && paste.accepts("two\r\nlines\ror more")
+                && !plain.accepts("two\rlines")
                 && plain.accepts("one ü line")
         );
         assert!(paste.accepts(&"x".repeat(100)) && !paste.accepts(&"x".repeat(101)));

@@ -174,7 +174,7 @@ impl Dashboard {
             return self.apply_typed();
         }
         let Some(member) = self.member.clone().filter(|_| self.typing) else { return Vec::new() };
-        match Text::parse(&text.replace("\r\n", "\n").replace('\r', "\n")) {
+        match Text::parse(text) {
             Ok(text) => vec![Effect::Paste { member, text }],
             Err(problem) => {
                 self.notify(format!("the pasted text {problem}"), Tone::Bad, now);
