@@ -1,7 +1,7 @@
 //! Roles: those of the team's manifest, and the agent files of Claude Code, which are read again at
 //! each use. A team's role overrides the project's of that name, which overrides the user's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use crate::{Context, OpsError};
@@ -75,16 +75,15 @@ pub(crate) fn resolve_role(
     let mut known: Vec<String> =
         own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
     for (dir, inside) in agent_dirs(ctx, cwd) {
-        let files = fs::list(&dir)
+        let files = agent_files(&dir)
             .map_err(|e| OpsError::Role { file: dir.clone(), problem: describe(&e) })?;
-        for file in files.iter().filter(|file| file.ends_with(ENDING)) {
-            let path = dir.join(file);
+        for path in files {
             match read_agent_file(&path, inside.as_deref()) {
                 Ok(agent) if agent.name == name => {
                     return Ok(found(agent.role, RoleSource::File(path, agent.unknown)));
                 }
                 Ok(agent) => known.push(agent.name),
-                Err(problem) if file.strip_suffix(ENDING) == Some(name) => {
+                Err(problem) if path.file_stem().is_some_and(|stem| stem == name) => {
                     return Err(OpsError::Role { file: path, problem });
                 }
                 // A broken agent file of another name does not concern this member.
@@ -100,6 +99,31 @@ pub(crate) fn resolve_role(
     let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in \
                .claude/agents";
     Err(OpsError::unknown_word("role", name, &known, own))
+}
+
+/// Returns the agent files in a directory and, as Claude Code finds them, in those below it. Those of
+/// a directory come before those below it. A link to a directory is not followed.
+fn agent_files(dir: &Path) -> Result<Vec<PathBuf>, FsError> {
+    let mut found = Vec::new();
+    let mut dirs = VecDeque::from([dir.to_owned()]);
+    while let Some(dir) = dirs.pop_front() {
+        for name in fs::list(&dir)? {
+            let path = dir.join(&name);
+            if name.ends_with(ENDING) {
+                found.push(path);
+            } else if fs::is_dir(&path) && is_itself(&path) {
+                dirs.push_back(path);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns whether the last part of a path is no symbolic link.
+fn is_itself(path: &Path) -> bool {
+    let parent = path.parent().and_then(|dir| fs::canonical(dir).ok());
+    let here = parent.zip(path.file_name()).map(|(dir, name)| dir.join(name));
+    here.is_some_and(|here| fs::canonical(path).is_ok_and(|real| real == here))
 }
 
 /// Returns the directories of agent files, nearest first: from `cwd` up to the top of its
