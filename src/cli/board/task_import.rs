@@ -18,8 +18,8 @@ use sys::env;
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx task import 03-01.jsonl 03-02.jsonl\n  \
     phalanx task import TODO.md --dry-run\n\n\
-    The extension tells the kind: .jsonl is a plan, .md a check list, .toml a manifest, \
-    .json an export. If one file has an error, nothing is imported.")]
+    The extension tells the kind: .jsonl is a plan or the issues of beads, .md a check list, \
+    .toml a manifest, .json an export or the tasks of Task Master. If one file has an error, nothing is imported.")]
 pub(crate) struct ImportTasksArgs {
     /// Files of tasks, in any order.
     #[arg(required = true, value_name = "FILE")]

@@ -1,14 +1,18 @@
 //! Markdown check lists: `- [ ] text` is a task and `- [x] text` one that is done. An item is
-//! blocked by the items below it.
+//! blocked by the items below it. Other marks of such lists are read too: `- [-]` and `- [~]` are
+//! tasks at which somebody works, and `- [ ]*` is an optional one.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use regex::{Captures, Regex};
 
 use super::fault_list::FaultList;
 use super::words::{slug, subject};
 use crate::{ConfigError, LineCounter};
-use model::board::task_definition::{TaskDefinition, TaskFile, check_key};
+use model::board::task_definition::{FileNote, TaskDefinition, TaskFile, check_key};
 
 /// Maximum length of the text in a key, in characters.
 const LONGEST_SLUG: usize = 80;
@@ -38,8 +42,19 @@ pub(super) fn parse(stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>
     let items = items(text);
     let mut tasks: Vec<TaskDefinition> = Vec::with_capacity(items.len());
     let mut lines_of_keys: BTreeMap<String, usize> = BTreeMap::new();
+    let mut notes = Vec::new();
     for item in &items {
         let raw = text.get(item.start..item.end).unwrap_or_default();
+        let (raw, note) = match raw.strip_prefix('*') {
+            Some(raw) => (raw, Some("marked as optional; taken like the others")),
+            None => (raw, None),
+        };
+        let mark = item.start.checked_sub(2).and_then(|at| text.get(at..at + 1));
+        let note = note.or(match mark {
+            Some("-" | "~") => Some("marked as in progress; taken as open"),
+            _ => None,
+        });
+        notes.extend(note.map(|note| FileNote { line: item.line, text: note.to_owned() }));
         let task = definition(stem, item, raw, &mut faults);
         if let Some(line) = lines_of_keys.insert(task.key.clone(), item.line)
             && !task.key.is_empty()
@@ -58,11 +73,24 @@ pub(super) fn parse(stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>
             tasks[parent].after.push(key);
         }
     }
-    faults.into_result(TaskFile { plan: None, tasks })
+    faults.into_result(TaskFile { tasks, notes, ..TaskFile::default() })
+}
+
+/// Returns the text with every mark as Markdown has it. Positions stay the same.
+fn with_known_marks(text: &str) -> Cow<'_, str> {
+    static MARK: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?m)^([ \t>]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)(?:\[[-~]\]|\[([ xX])\]\*)([ \t])")
+            .expect("a valid pattern")
+    });
+    MARK.replace_all(text, |found: &Captures| {
+        let mark = found.get(2).map_or(String::from("[ ]"), |mark| format!("[{}] ", mark.as_str()));
+        format!("{}{mark}{}", &found[1], &found[3])
+    })
 }
 
 /// Returns the check boxes in the order of the text.
 fn items(text: &str) -> Vec<Item> {
+    let text = &*with_known_marks(text);
     let mut lines = LineCounter::new(text);
     let (mut items, mut open): (Vec<Item>, Vec<OpenItem>) = (Vec::new(), Vec::new());
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TASKLISTS).into_offset_iter() {

@@ -48,7 +48,7 @@ pub(super) fn parse(stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>
     }
     let tasks = found.into_iter().map(|(line, task)| definition(line, task, &keys, &mut faults));
     let tasks = tasks.collect();
-    faults.into_result(TaskFile { plan: None, tasks })
+    faults.into_result(TaskFile { tasks, ..TaskFile::default() })
 }
 
 fn task(line: usize, json: &str, faults: &mut FaultList) -> Option<Task> {

@@ -1,10 +1,12 @@
-//! Files of tasks for `task import`: plans, Markdown check lists, manifests and exports. Parsers
-//! take arbitrary texts and report every fault with its line.
+//! Files of tasks for `task import`: plans, Markdown check lists, manifests and exports, and the
+//! lists of other programs. Parsers take arbitrary texts and report every fault with its line.
 
+mod beads;
 mod checklist;
 mod export;
 mod fault_list;
 mod plan;
+mod taskmaster;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -16,7 +18,8 @@ use super::manifest::Manifest;
 pub use fault_list::MAX_FAULTS;
 use model::board::task_definition::TaskFile;
 
-/// The kinds of files, each with its extension.
+/// The kinds of files, each with its extension. A file of issues of beads has that of a plan, and one
+/// of Task Master that of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
 pub enum TaskFileKind {
     #[strum(serialize = "jsonl")]
@@ -44,12 +47,21 @@ impl TaskFileKind {
     pub fn parse(self, stem: &str, text: &str) -> Result<TaskFile, Vec<ConfigError>> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         match self {
-            TaskFileKind::Plan => plan::parse(text),
+            TaskFileKind::Plan => {
+                let first = text.lines().find(|line| !line.trim().is_empty());
+                match first.is_some_and(beads::is_issue) {
+                    true => beads::parse(text),
+                    false => plan::parse(text),
+                }
+            }
             TaskFileKind::Checklist => checklist::parse(stem, text),
             TaskFileKind::Manifest => match Manifest::parse_tasks(text) {
-                Ok(tasks) => Ok(TaskFile { plan: None, tasks }),
+                Ok(tasks) => Ok(TaskFile { tasks, ..TaskFile::default() }),
                 Err(fault) => Err(vec![fault]),
             },
+            TaskFileKind::Export if text.trim_start().starts_with('{') => {
+                taskmaster::parse(stem, text)
+            }
             TaskFileKind::Export => export::parse(stem, text),
         }
     }

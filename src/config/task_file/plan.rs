@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str) -> Result<TaskFile, Vec<ConfigError>> {
     let plan = header(number, line, &mut faults);
     let tasks = lines.filter_map(|(number, line)| task(plan.as_ref(), number, line, &mut faults));
     let tasks = tasks.collect();
-    faults.into_result(TaskFile { plan, tasks })
+    faults.into_result(TaskFile { plan, tasks, ..TaskFile::default() })
 }
 
 fn header(number: usize, line: &str, faults: &mut FaultList) -> Option<PlanHeader> {

@@ -107,6 +107,96 @@ fn checklist_items_wait_for_the_items_below_them() {
 }
 
 #[test]
+fn tk_16_other_marks_of_check_lists_are_tasks_with_a_note() {
+    let text = "# Plan\n\n- [ ] 1. First\n- [ ]* 2. Optional\n- [-] 3. Running\n  1. [~] Below\n- [x]* Over\n\
+                - [-]no box\n- [y] no mark\n";
+    let file = good(TaskFileKind::Checklist, text);
+    let found: Vec<(usize, &str, bool)> =
+        file.tasks.iter().map(|t| (t.line, t.subject.as_str(), t.is_done)).collect();
+    assert_eq!(
+        found,
+        [
+            (3, "1. First", false),
+            (4, "2. Optional", false),
+            (5, "3. Running", false),
+            (6, "Below", false),
+            (7, "Over", true),
+        ]
+    );
+    assert_eq!(file.tasks[2].after, ["todo-list/below"]);
+    let notes: Vec<(usize, &str)> =
+        file.notes.iter().map(|note| (note.line, note.text.split(';').next().unwrap())).collect();
+    assert_eq!(
+        notes,
+        [
+            (4, "marked as optional"),
+            (5, "marked as in progress"),
+            (6, "marked as in progress"),
+            (7, "marked as optional"),
+        ]
+    );
+}
+
+#[test]
+fn tk_16_issues_of_beads_are_tasks() {
+    let text = r#"{"id":"x-1","title":"Inventory","description":"d","status":"closed","priority":0,"issue_type":"task"}
+
+{"id":"x-2","title":"Report","notes":"n","status":"open","priority":1,"dependencies":[{"issue_id":"x-2","depends_on_id":"x-1","type":"blocks"},{"issue_id":"x-2","depends_on_id":"x-3.1","type":"related"}]}
+{"id":"x-3.1","title":"Later","status":"deferred","labels":["a"]}
+{"id":"x-4","title":"Gone","status":"tombstone"}
+"#;
+    let file = good(TaskFileKind::Plan, text);
+    assert_eq!(keys(&file), [("x-1", vec![]), ("x-2", vec!["x-1"]), ("x-3.1", vec![])]);
+    assert_eq!(file.tasks[1].description, "Report\n\nn");
+    let facts: Vec<_> = file.tasks.iter().map(|t| (t.line, t.is_done, t.fields.priority)).collect();
+    assert_eq!(facts, [(1, true, Some(2)), (3, false, Some(1)), (4, false, None)]);
+    let lines: Vec<usize> = file.notes.iter().map(|note| note.line).collect();
+    assert_eq!(lines, [3, 4, 5], "{:?}", file.notes);
+    assert_eq!(
+        faults(TaskFileKind::Plan, &text.replace("\"title\":\"Later\",", "")),
+        ["4:49: missing field `title`"]
+    );
+}
+
+#[test]
+fn tk_16_tasks_of_task_master_are_tasks() {
+    let list = r#"{"tasks":[
+  {"id":1,"title":"Core","status":"done","dependencies":[],"priority":"high"},
+  {"id":2,"title":"Models","status":"pending","dependencies":[1],"details":"all","subtasks":[
+    {"id":1,"title":"Users","status":"pending"},
+    {"id":2,"title":"Groups","status":"deferred","dependencies":[1, "3.1"]}]},
+  {"id":"3","title":"Dropped","status":"cancelled","subtasks":[{"id":1,"title":"Part"}]}
+]}"#;
+    let tagged = format!("{{\"master\":{list},\"my tag\":{{\"tasks\":[]}},\"note\":1}}");
+    for (text, name) in [(list, "todo-list"), (&*tagged, "master")] {
+        let file = good(TaskFileKind::Export, text);
+        let key = |id: &str| format!("{name}/{id}");
+        let found: Vec<(String, Vec<String>)> =
+            file.tasks.iter().map(|t| (t.key.clone(), t.after.clone())).collect();
+        assert_eq!(
+            found,
+            [
+                (key("1"), vec![]),
+                (key("2.1"), vec![key("1")]),
+                (key("2.2"), vec![key("2.1"), key("3.1"), key("1")]),
+                (key("2"), vec![key("1"), key("2.1"), key("2.2")]),
+                (key("3.1"), vec![]),
+                (key("3"), vec![key("3.1")]),
+            ]
+        );
+        assert_eq!(
+            file.tasks.iter().map(|t| t.is_done).collect::<Vec<_>>(),
+            [true, false, false, false, false, true]
+        );
+        assert_eq!(file.notes.len(), 2, "{:?}", file.notes);
+        assert_eq!(file.tasks[3].description, "Models\n\nall");
+    }
+    let other = faults(TaskFileKind::Export, "{\"name\":\"x\"}");
+    assert!(other[0].contains("Task Master"), "{other:?}");
+    assert!(faults(TaskFileKind::Export, "{\"tasks\":[{\"id\":1}]}")[0].contains("title"));
+}
+
+#[test]
 fn checklist_keys_are_unique_and_valid() {
     let text = "- [ ] Test\n- [ ] Build\n  - [ ] test!\n- [ ] ???\n- [ ] x {#a b}\n";
     assert_eq!(

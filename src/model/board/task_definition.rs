@@ -13,6 +13,16 @@ pub struct TaskFile {
     pub plan: Option<PlanHeader>,
     /// In the order of the file.
     pub tasks: Vec<TaskDefinition>,
+    /// What is not taken as it is in the file, in its order.
+    pub notes: Vec<FileNote>,
+}
+
+/// A part of a file of tasks that is left out, or taken differently.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FileNote {
+    /// From 1.
+    pub line: usize,
+    pub text: String,
 }
 
 /// The header of a plan.

@@ -20,7 +20,7 @@ pub fn import_report(done: &Imported, verbose: bool, paint: Paint) -> String {
     let created = done.created.iter().map(|task| ("create", task));
     let updated = done.updated.iter().map(|task| ("update", task));
     let rows: Vec<(&str, &ImportedTask)> = created.chain(updated).collect();
-    let listed = if verbose { rows.len() } else { LISTED };
+    let listed = if verbose { usize::MAX } else { LISTED };
     let mut table = Table::new(&["CHANGE", "ID", "KEY", "SUBJECT", "AFTER", "FIELDS"]);
     for (change, task) in rows.iter().take(listed) {
         table.row(vec![
@@ -38,6 +38,11 @@ pub fn import_report(done: &Imported, verbose: bool, paint: Paint) -> String {
     }
     if rows.len() > listed {
         lines.push(format!("… and {} more (`--verbose` lists them)", rows.len() - listed));
+    }
+    let more = done.notes.len().saturating_sub(listed);
+    lines.extend(done.notes.iter().take(listed).map(|note| text::line(note)));
+    if more > 0 {
+        lines.push(format!("… and {more} more notes (`--verbose` lists them)"));
     }
     let skipped = match done.skipped {
         0 => String::new(),
@@ -164,19 +169,21 @@ mod tests {
             updated: Vec::new(),
             unchanged: 4,
             skipped: 1,
+            notes: vec!["TODO.md:4: optional\u{1b}".to_owned()],
         };
         let report = import_report(&done, false, Paint { on: false });
         let lines: Vec<&str> = report.lines().collect();
         assert_eq!(lines[0], "CHANGE  ID  KEY        SUBJECT  AFTER");
         assert_eq!(lines[1], "create  1   03-02/T1   Do\u{241b} it   03-01/*");
-        assert_eq!(lines.len(), 23);
+        assert_eq!(lines.len(), 24);
         assert_eq!(
             lines[21..],
             [
                 "… and 2 more (`--verbose` lists them)",
+                "TODO.md:4: optional\u{241b}",
                 "22 created, 0 updated, 4 unchanged, 1 done already (dry run: nothing was written)"
             ]
         );
-        assert_eq!(import_report(&done, true, Paint { on: false }).lines().count(), 24);
+        assert_eq!(import_report(&done, true, Paint { on: false }).lines().count(), 25);
     }
 }

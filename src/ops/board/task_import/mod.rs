@@ -17,7 +17,7 @@ use crate::{Context, OpsError, now};
 pub(crate) use artifact::ReadFile;
 use config::task_file::{MAX_FAULTS, TaskFileKind};
 use model::board::Board;
-use model::board::task_definition::TaskFile;
+use model::board::task_definition::{FileNote, TaskFile};
 use model::team::event::{EventKind, Note};
 use model::text;
 pub use resolve::ImportedTask;
@@ -33,6 +33,9 @@ pub struct Imported {
     pub unchanged: usize,
     /// Tasks that are done in the file and not on the board.
     pub skipped: usize,
+    /// What is not taken as it is in a file: `FILE:LINE: TEXT`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Imports the tasks of these files; a dry run only returns what would change. Directories of
@@ -51,8 +54,18 @@ pub fn import(
 ) -> Result<Imported, OpsError> {
     task::must_have_verb(team, "import")?;
     let files = load(files, read, &ctx.caller.cwd).map_err(refuse)?;
-    let mut report =
-        Imported { dry_run, created: Vec::new(), updated: Vec::new(), unchanged: 0, skipped: 0 };
+    let notes = files.iter().flat_map(|file| {
+        let note = |note: &FileNote| format!("{}:{}: {}", file.name, note.line, note.text);
+        file.tasks.notes.iter().map(note)
+    });
+    let mut report = Imported {
+        dry_run,
+        created: Vec::new(),
+        updated: Vec::new(),
+        unchanged: 0,
+        skipped: 0,
+        notes: notes.collect(),
+    };
     let mut decide = |board: &Board| -> Result<TaskImport, OpsError> {
         let Resolved { mut import, places, updated, unchanged, skipped } =
             resolve::resolve(&files, board).map_err(refuse)?;
