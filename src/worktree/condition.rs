@@ -66,6 +66,9 @@ impl Repository {
         checkout: &Checkout,
     ) -> Result<FoundWorktree, WorktreeError> {
         let path = Path::new(&checkout.path);
+        if checkout.is_unfinished {
+            return Ok(FoundWorktree { obstacle: Some(Condition::Unfinished), entry: None });
+        }
         let all = list_worktrees(&self.git)?;
         let Some(entry) = all.iter().find(|one| one.path == checkout.path) else {
             let obstacle = if fs::exists(path) { Condition::Foreign } else { Condition::Gone };
@@ -96,8 +99,8 @@ impl Repository {
         Ok(text.split('\0').filter(|entry| !entry.is_empty()).count())
     }
 
-    /// Counts the commits that no other branch contains, both from the worktree's HEAD, which may
-    /// be detached, and from its branch.
+    /// Counts the commits since the worktree's start that no other branch contains, both from its
+    /// HEAD, which may be detached, and from its branch.
     fn own_commits(
         &self,
         checkout: &Checkout,
@@ -111,7 +114,8 @@ impl Repository {
         let mut args = vec!["rev-list", "--count"];
         args.extend(one.head.as_deref());
         args.extend(has_branch.then_some(own.as_str()));
-        args.push("--not");
+        // A branch that was taken from a remote starts from a commit that no other branch has.
+        args.extend(["--not", &checkout.base]);
         args.extend(exclude.iter().map(String::as_str));
         args.extend(["--branches", "--"]);
         self.count(&args)
@@ -121,8 +125,11 @@ impl Repository {
     pub(super) fn count(&self, args: &[&str]) -> Result<usize, WorktreeError> {
         let what = "count the commits of a worktree";
         let count = self.git.get(what, args)?;
-        let problem =
-            |_| WorktreeError::Git { what: what.to_owned(), message: format!("it said {count:?}") };
+        let problem = |_| WorktreeError::Git {
+            what: what.to_owned(),
+            message: format!("it said {count:?}"),
+            hint: None,
+        };
         count.trim().parse().map_err(problem)
     }
 
@@ -131,14 +138,16 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if the worktree's condition cannot be determined; nothing was removed
-    /// then. [`WorktreeError::Exec`] if git cannot be run or times out, at worst between the
+    /// then. The same if an unfinished one cannot be removed. [`WorktreeError::Exec`] if git cannot be run or times out, at worst between the
     /// removal of the worktree and that of its branch.
     pub fn remove(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {
             return Ok(RemovalOutcome::Kept { why });
         }
-        if condition != Condition::Gone {
+        if condition == Condition::Unfinished {
+            self.discard(checkout)?;
+        } else if condition != Condition::Gone {
             let output = self.git.call(&["worktree", "remove", &checkout.path])?;
             if output.code != Some(0) {
                 return Ok(RemovalOutcome::Kept {
@@ -149,9 +158,17 @@ impl Repository {
         if !checkout.new_branch || self.tip(&checkout.branch)?.is_none() {
             return Ok(RemovalOutcome::Gone { branch_left: None });
         }
-        // Without `--force`, git refuses to delete a branch that is not merged into its upstream or
-        // HEAD.
-        let gone = self.git.call(&["branch", "--quiet", "-d", &checkout.branch])?.code == Some(0);
+        let gone = self.is_elsewhere(&checkout.branch)?
+            && self.git.call(&["branch", "--quiet", "-D", &checkout.branch])?.code == Some(0);
         Ok(RemovalOutcome::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
+    }
+
+    /// Returns whether all commits of a branch are on others, or on those of a remote. Git itself
+    /// would only look at its upstream and at HEAD.
+    fn is_elsewhere(&self, branch: &str) -> Result<bool, WorktreeError> {
+        let (own, exclude) = (format!("refs/heads/{branch}"), format!("--exclude={branch}"));
+        let args =
+            ["rev-list", "--count", &own, "--not", &exclude, "--branches", "--remotes", "--"];
+        Ok(self.count(&args)? == 0)
     }
 }

@@ -11,7 +11,7 @@ use super::error::WorktreeError;
 use super::exchange::{LARGEST_BUNDLE, check_id, passing_ref};
 use super::git;
 use super::list::list_worktrees;
-use super::make::NewContent;
+use super::make::{BuiltWorktree, NewContent};
 use super::repository::Repository;
 use model::team::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
 use sys::fs;
@@ -50,7 +50,10 @@ impl WorktreeState {
 
     /// Returns true if a new start of the member can go on in it.
     pub fn is_usable(&self) -> bool {
-        self.is_there && !matches!(self.obstacle, Some(Condition::Foreign | Condition::Gone))
+        let is_bad = |obstacle: &Condition| {
+            matches!(obstacle, Condition::Foreign | Condition::Gone | Condition::Unfinished)
+        };
+        self.is_there && !self.obstacle.as_ref().is_some_and(is_bad)
     }
 }
 
@@ -130,23 +133,36 @@ impl HostRepository {
         self.repository.git.fetch(from, &[format!("+{passing}:{RECEIVED}/{commit}")])
     }
 
-    /// Makes a worktree at `path`, as [`Repository::make`] does. A branch of the copy that is
-    /// behind the start is moved there.
+    /// Returns the worktree that [`HostRepository::build`] can make at `path`, as
+    /// [`Repository::plan`] does. A branch of the copy that is behind the start is moved there.
     ///
     /// # Errors
-    /// As [`Repository::make`]; [`WorktreeError::Diverged`] for a branch of the copy that has other
+    /// As [`Repository::plan`]; [`WorktreeError::Diverged`] for a branch of the copy that has other
     /// commits than the start.
-    pub fn make(
+    pub fn plan(
         &self,
         path: &Path,
         name: &str,
         request: &WorktreeRequest,
         origin: &WorktreeOrigin,
-        setup: &[String],
     ) -> Result<Checkout, WorktreeError> {
         if let WorktreeRequest::Branch(branch) = request {
             self.advance(branch, &origin.start)?;
         }
+        let planned = self.repository.plan(path, name, request, Some(&origin.start))?;
+        Ok(Checkout { from: origin.from.clone(), ..planned })
+    }
+
+    /// Makes a planned worktree, as [`Repository::build`] does, with the files that were sent.
+    ///
+    /// # Errors
+    /// As [`Repository::build`].
+    pub fn build(
+        &self,
+        planned: &Checkout,
+        origin: &WorktreeOrigin,
+        setup: &[String],
+    ) -> Result<BuiltWorktree, WorktreeError> {
         let mut files = Vec::new();
         for (nth, file) in origin.files.iter().enumerate() {
             let refused = |problem| WorktreeError::Copy { file: file.clone(), problem };
@@ -154,8 +170,7 @@ impl HostRepository {
             let staged = origin.staged.as_deref().unwrap_or_default();
             files.push((file.clone(), PathBuf::from(format!("{staged}/{nth}"))));
         }
-        let content = NewContent { start: &origin.start, files, setup };
-        self.repository.make_from(path, name, request, &content)
+        self.repository.build_with(planned, &NewContent { files, setup })
     }
 
     fn advance(&self, branch: &str, start: &str) -> Result<(), WorktreeError> {
@@ -248,6 +263,10 @@ impl HostRepository {
         }
         if let Some(why) = state.obstacle.as_ref().and_then(Condition::keeps) {
             return Ok(RemovalOutcome::Kept { why });
+        }
+        if checkout.is_unfinished {
+            self.repository.discard(checkout)?;
+            return Ok(RemovalOutcome::Gone { branch_left: None });
         }
         if state.obstacle != Some(Condition::Gone) {
             let output = git.call(&["worktree", "remove", &checkout.path])?;

@@ -9,8 +9,6 @@ use sys::fs::FsError;
 pub enum WorktreeError {
     #[error("{dir} is not in a git repository")]
     NotARepository { dir: String },
-    #[error("{dir} belongs to a bare repository, which has no directory for worktrees")]
-    Bare { dir: String },
     #[error("the repository {dir} has no commit yet")]
     Unborn { dir: String },
     /// The path exists, and this team did not create it.
@@ -19,9 +17,14 @@ pub enum WorktreeError {
     /// The member's branch exists, and its commits may be unrelated to this team.
     #[error("there is a branch `{branch}` already")]
     BranchTaken { branch: String },
-    /// Git failed; `message` is its own.
+    /// Git failed; `message` and `hint` are its own.
     #[error("cannot {what}: {message}")]
-    Git { what: String, message: String },
+    Git { what: String, message: String, hint: Option<String> },
+    #[error("git knows no commit `{base}`")]
+    NoBase { base: String },
+    /// Several remotes have a branch that the repository does not have.
+    #[error("there are several branches `{branch}`: {}", found.join(", "))]
+    Ambiguous { branch: String, found: Vec<String> },
     #[error("`{file}` cannot be copied into the worktree: {problem}")]
     Copy { file: String, problem: String },
     #[error("the worktree's setup command failed: {problem}")]

@@ -47,6 +47,7 @@ pub(super) fn check_id(id: &str) -> Result<(), WorktreeError> {
     Err(WorktreeError::Git {
         what: "read the answer of the host".to_owned(),
         message: "a commit is named by something else than an id".to_owned(),
+        hint: None,
     })
 }
 

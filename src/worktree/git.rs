@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
+use model::text;
 use sys::exec::{self, ExecCommand, ExecOutput};
 
 /// Checking out a large repository on a slow disk can take minutes.
@@ -56,18 +57,30 @@ impl Git {
         Git { dir: self.dir.clone(), env: env.cloned().collect() }
     }
 
+    /// Git with another index.
+    pub(super) fn with_index(&self, index: &Path) -> Git {
+        let mut git = self.clone();
+        git.env.push(("GIT_INDEX_FILE".into(), index.into()));
+        git
+    }
+
     pub(super) fn env(&self) -> &Env {
         &self.env
     }
 
     /// Runs git and returns its output, whatever the exit status.
     pub(super) fn call(&self, args: &[&str]) -> Result<ExecOutput, WorktreeError> {
+        self.feed(args, Vec::new())
+    }
+
+    /// Runs git with an input and returns its output, whatever the exit status.
+    pub(super) fn feed(&self, args: &[&str], stdin: Vec<u8>) -> Result<ExecOutput, WorktreeError> {
         let command = ExecCommand {
             program: "git".into(),
             args: args.iter().map(Into::into).collect(),
             env: Some(self.env.clone()),
             cwd: Some(self.dir.clone()),
-            stdin: Vec::new(),
+            stdin,
         };
         Ok(exec::run(&command, DEADLINE)?)
     }
@@ -91,14 +104,24 @@ impl Git {
     }
 }
 
-/// Builds the error of a failed call from git's last line on stderr that is not a hint.
+/// Builds the error of a failed call from what git wrote to stderr: its reason, and the advice that
+/// it gives. Hooks and filters write to stderr too, before and after it.
 pub(super) fn refused(what: &str, output: &ExecOutput) -> WorktreeError {
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    let message =
-        stderr.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("hint:"));
-    let message = message.unwrap_or("git gave no reason");
+    let stderr = text::plain(&String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    let is_hint = |line: &&str| line.starts_with("hint:");
+    let starting = |word: &str| lines.iter().position(|line| line.starts_with(word));
+    let last = || lines.iter().rposition(|line| !is_hint(line));
+    let reason = starting("fatal: ").or_else(|| starting("error: ")).or_else(last);
+    let message = reason.map_or("git gave no reason", |at| lines[at]);
+    // The remedy of a repository that git does not trust is a command after the reason.
+    let command =
+        reason.and_then(|at| lines[at..].iter().find(|line| line.trim().starts_with("git ")));
+    let hints = lines.iter().filter(|line| is_hint(line)).chain(command);
+    let hints: Vec<&str> = hints.map(|line| line.trim_start_matches("hint:").trim()).collect();
     WorktreeError::Git {
         what: what.to_owned(),
-        message: message.trim_start_matches("fatal: ").to_owned(),
+        message: message.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned(),
+        hint: (!hints.is_empty()).then(|| hints.join(" ")),
     }
 }

@@ -10,6 +10,7 @@ mod list;
 mod make;
 mod preview;
 mod repository;
+mod start;
 #[cfg(test)]
 mod tests;
 mod tracking;
@@ -23,6 +24,7 @@ pub use copy::{CopyTraits, HostRepository, WORKTREES, WorktreeState};
 pub use error::WorktreeError;
 pub use exchange::LARGEST_BUNDLE;
 pub use git::MISLEADING;
+pub use make::BuiltWorktree;
 pub use preview::Preview;
 pub use repository::Repository;
 

@@ -1,10 +1,13 @@
 //! Creates a worktree, hides it from the repository's status and prepares it for its member. If a
-//! step fails, the worktree is removed again.
+//! step fails, the worktree is removed again. One whose creation is cut off is on record, so that it
+//! is removed later.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
+use super::git;
+use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
 use model::team::worktree::{Checkout, Rules, WorktreeRequest};
 use model::text;
@@ -18,111 +21,231 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// Size limit of all files that are sent to another host for one worktree, in bytes.
 const LARGEST_SUM: usize = 256 * 1024 * 1024;
 
-/// The commit that a new branch starts from, and what a new worktree gets besides.
+/// The file that names ignored files which a new worktree needs, as Claude Code reads it. It has the
+/// syntax of `.gitignore`.
+const INCLUDE: &str = ".worktreeinclude";
+
+/// What a new worktree gets besides its commit.
 pub(super) struct NewContent<'a> {
-    pub(super) start: &'a str,
     /// Files to copy: the path in the worktree, and the source.
     pub(super) files: Vec<(String, PathBuf)>,
     pub(super) setup: &'a [String],
 }
 
+/// A worktree that is complete.
+#[derive(Debug)]
+pub struct BuiltWorktree {
+    pub checkout: Checkout,
+    /// What failed without harm to the checkout.
+    pub warning: Option<String>,
+}
+
 impl Repository {
-    /// Creates a worktree at `path`, copies files and runs the setup command as `rules` say. `name`
-    /// is the name of the new branch for [`WorktreeRequest::Own`].
+    /// Returns the worktree that [`Repository::build`] can make at `path`, without making anything.
+    /// `name` is the name of the new branch for [`WorktreeRequest::Own`]. A new branch starts from
+    /// `base`, or as [`Repository::start`] says.
     ///
     /// # Errors
     /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if
-    /// the branch `name` exists, [`WorktreeError::Git`] if git refuses (for example because the
-    /// branch is checked out elsewhere), [`WorktreeError::Copy`] and [`WorktreeError::Setup`] if a
-    /// file or the setup command fails, [`WorktreeError::Exec`] and [`WorktreeError::File`] if git
-    /// or a file operation fails. After a failed copy or setup, the worktree and its new branch are
-    /// removed.
-    pub fn make(
+    /// the branch `name` exists, [`WorktreeError::NoBase`] and [`WorktreeError::Ambiguous`] if there
+    /// is no commit to start from, [`WorktreeError::Exec`] if git cannot be run.
+    pub fn plan(
         &self,
         path: &Path,
         name: &str,
         request: &WorktreeRequest,
-        rules: &Rules,
+        base: Option<&str>,
     ) -> Result<Checkout, WorktreeError> {
-        let from_top = |file: &String| (file.clone(), self.top.join(file));
-        let files = rules.copy.iter().map(from_top).collect();
-        let content = NewContent { start: "HEAD", files, setup: &rules.setup };
-        self.make_from(path, name, request, &content)
+        let shown = path.to_string_lossy().into_owned();
+        if fs::exists(path) {
+            return Err(WorktreeError::Taken { path: shown });
+        }
+        let branch = request.branch(name);
+        let (base, from) = match (self.tip(branch)?, request) {
+            (Some(_), WorktreeRequest::Own) => {
+                return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
+            }
+            (Some(tip), WorktreeRequest::Branch(_)) => (tip, None),
+            (None, _) => {
+                let start = self.start(request, base)?;
+                (start.commit, Some(start.name))
+            }
+        };
+        Ok(Checkout {
+            repository: self.top.to_string_lossy().into_owned(),
+            path: shown,
+            branch: branch.to_owned(),
+            base,
+            new_branch: from.is_some(),
+            from,
+            is_unfinished: true,
+            origin: None,
+            copy: None,
+        })
     }
 
-    /// Reads the files that `rules` name, to send them to another host.
+    /// Makes a planned worktree, copies files and runs the setup command as `rules` say.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git refuses (for example because the branch is checked out
+    /// elsewhere), [`WorktreeError::Copy`] and [`WorktreeError::Setup`] if a file or the setup
+    /// command fails, [`WorktreeError::Exec`] and [`WorktreeError::File`] if git or a file operation
+    /// fails. Nothing of it is left then, unless [`Repository::discard`] fails too.
+    pub fn build(&self, planned: &Checkout, rules: &Rules) -> Result<BuiltWorktree, WorktreeError> {
+        let content = NewContent { files: self.sources(rules)?, setup: &rules.setup };
+        self.build_with(planned, &content)
+    }
+
+    /// Reads the files that a new worktree gets, to send them to another host.
     ///
     /// # Errors
     /// [`WorktreeError::Copy`] for a file that is missing or too large.
-    pub fn files_to_copy(&self, rules: &Rules) -> Result<Vec<Vec<u8>>, WorktreeError> {
-        let mut files: Vec<Vec<u8>> = Vec::new();
-        for file in &rules.copy {
-            let bytes = read_source(file, &self.top.join(file))?;
-            if files.iter().map(Vec::len).sum::<usize>() + bytes.len() > LARGEST_SUM {
+    pub fn files_to_copy(&self, rules: &Rules) -> Result<Vec<(String, Vec<u8>)>, WorktreeError> {
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+        let mut sum = 0;
+        for (file, source) in self.sources(rules)? {
+            let bytes = read_source(&file, &source)?;
+            sum += bytes.len();
+            if sum > LARGEST_SUM {
                 let problem = "the files have more than 256 MiB in all".to_owned();
-                return Err(WorktreeError::Copy { file: file.clone(), problem });
+                return Err(WorktreeError::Copy { file, problem });
             }
-            files.push(bytes);
+            files.push((file, bytes));
         }
         Ok(files)
     }
 
-    /// Creates a worktree with this content, as [`Repository::make`] does.
-    pub(super) fn make_from(
-        &self,
-        path: &Path,
-        name: &str,
-        request: &WorktreeRequest,
-        content: &NewContent<'_>,
-    ) -> Result<Checkout, WorktreeError> {
-        if fs::exists(path) {
-            return Err(WorktreeError::Taken { path: path.display().to_string() });
-        }
-        let branch = request.branch(name);
-        let exists = self.tip(branch)?.is_some();
-        if exists && *request == WorktreeRequest::Own {
-            return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
-        }
-        self.hide(path)?;
-        let shown = path.to_string_lossy();
-        let add: &[&str] = match exists {
-            true => &["worktree", "add", "--quiet", &shown, branch],
-            false => {
-                &["worktree", "add", "--quiet", "--no-track", "-b", branch, &shown, content.start]
-            }
+    /// Returns the files that a new worktree gets, each with its source.
+    fn sources(&self, rules: &Rules) -> Result<Vec<(String, PathBuf)>, WorktreeError> {
+        let from = |file: &String| {
+            let here = self.here.join(file);
+            let source = if fs::exists(&here) { here } else { self.top.join(file) };
+            (file.clone(), source)
         };
-        self.git.get("make a worktree", add)?;
-        let made = Checkout {
-            repository: self.top.to_string_lossy().into_owned(),
-            path: shown.clone().into_owned(),
-            branch: branch.to_owned(),
-            base: String::new(),
-            new_branch: !exists,
-            origin: None,
-            copy: None,
-        };
-        self.prepare(made.clone(), content).inspect_err(|_| self.remove_new(&made))
+        let mut files: Vec<(String, PathBuf)> = rules.copy.iter().map(from).collect();
+        files.extend(self.included()?);
+        Ok(files)
     }
 
-    fn prepare(&self, made: Checkout, content: &NewContent) -> Result<Checkout, WorktreeError> {
+    /// Returns the ignored files that [`INCLUDE`] names.
+    fn included(&self) -> Result<Vec<(String, PathBuf)>, WorktreeError> {
+        let Some(dir) = [&self.here, &self.top].into_iter().find(|d| fs::exists(&d.join(INCLUDE)))
+        else {
+            return Ok(Vec::new());
+        };
+        let what = format!("list the files that `{INCLUDE}` names");
+        let git = self.git.at(dir);
+        let by = format!("--exclude-from={INCLUDE}");
+        let named = git.get(&what, &["ls-files", "-z", "--others", "--ignored", &by])?;
+        if named.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ignored = git.feed(&["check-ignore", "-z", "--stdin"], named.into_bytes())?;
+        match ignored.code {
+            // 1: none of them is ignored.
+            Some(0 | 1) => {}
+            Some(_) | None => return Err(git::refused(&what, &ignored)),
+        }
+        let files = String::from_utf8_lossy(&ignored.stdout).into_owned();
+        // The name of another repository ends with a slash.
+        let files = files.split('\0').filter(|file| !file.is_empty() && !file.ends_with('/'));
+        let source = |file: &str| (file.to_owned(), dir.join(file));
+        Ok(files.map(source).filter(|(_, source)| !fs::is_dir(source)).collect())
+    }
+
+    /// Makes a planned worktree with this content, as [`Repository::build`] does.
+    pub(super) fn build_with(
+        &self,
+        planned: &Checkout,
+        content: &NewContent<'_>,
+    ) -> Result<BuiltWorktree, WorktreeError> {
+        // The caller reports the error that led here; a second one would hide it.
+        self.try_build(planned, content).inspect_err(|_| drop(self.discard(planned)))
+    }
+
+    fn try_build(
+        &self,
+        planned: &Checkout,
+        content: &NewContent<'_>,
+    ) -> Result<BuiltWorktree, WorktreeError> {
+        self.hide(Path::new(&planned.path))?;
+        let warning = self.add(planned)?;
         // With symbolic links resolved, as git and `getcwd` report the path.
-        let path = fs::canonical(Path::new(&made.path))?;
-        let there = self.git.at(&path);
-        let base = there.get("ask for the commit of a worktree", &["rev-parse", "HEAD"])?;
+        let path = fs::canonical(Path::new(&planned.path))?;
         content.files.iter().try_for_each(|(file, source)| copy(&path, file, source))?;
         self.set_up(&path, content.setup)?;
         let path = path.to_string_lossy().into_owned();
-        Ok(Checkout { path, base: base.trim_end().to_owned(), ..made })
+        let checkout = Checkout { path, is_unfinished: false, ..planned.clone() };
+        Ok(BuiltWorktree { checkout, warning })
     }
 
-    /// Removes a worktree created moments ago, in which nothing but our own setup has run. This is
-    /// the only forced removal.
-    fn remove_new(&self, made: &Checkout) {
-        // The caller reports the error that led here; a second one would hide it.
-        let _ = self.git.call(&["worktree", "remove", "--force", &made.path]);
-        if made.new_branch {
-            let _ = self.git.call(&["branch", "--quiet", "-D", &made.branch]);
+    /// Lets git make the worktree. Returns a warning if only a hook failed: git runs it when the
+    /// checkout is complete.
+    fn add(&self, planned: &Checkout) -> Result<Option<String>, WorktreeError> {
+        let Checkout { path, branch, base, .. } = planned;
+        let tracked = planned.from.as_ref().map(|name| self.is_tracked(branch, name));
+        let tracked = tracked.transpose()?.unwrap_or_default();
+        let start: Vec<&str> = match &planned.from {
+            Some(name) if tracked => vec!["--track", "-b", branch, path, name],
+            _ if planned.new_branch => vec!["--no-track", "-b", branch, path, base],
+            _ => vec![path, branch],
+        };
+        // Git takes the sparse patterns from the checkout that it runs in.
+        let args = [vec!["worktree", "add", "--quiet"], start].concat();
+        let output = self.git.at(&self.here).call(&args)?;
+        if output.code == Some(0) {
+            return Ok(None);
         }
+        let refused = git::refused("make a worktree", &output);
+        match &refused {
+            WorktreeError::Git { message, .. } if self.is_whole(planned)? => {
+                Ok(Some(format!("its worktree is complete, but a git hook failed: {message}")))
+            }
+            _ => Err(refused),
+        }
+    }
+
+    /// Returns whether the files of a new worktree are those of its commit.
+    fn is_whole(&self, planned: &Checkout) -> Result<bool, WorktreeError> {
+        let Ok(path) = fs::canonical(Path::new(&planned.path)) else { return Ok(false) };
+        let all = list_worktrees(&self.git)?;
+        let entry = all.iter().find(|one| Path::new(&one.path) == path);
+        let is_at_base =
+            |one: &WorktreeEntry| one.locked.is_none() && one.head.as_ref() == Some(&planned.base);
+        if !entry.is_some_and(is_at_base) {
+            return Ok(false);
+        }
+        let status = ["status", "--porcelain", "--untracked-files=no"];
+        Ok(self.git.at(&path).get("ask how a worktree stands", &status)?.is_empty())
+    }
+
+    /// Removes what exists of a planned worktree in which no member has worked. This is the only
+    /// forced removal.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if something is left.
+    pub fn discard(&self, planned: &Checkout) -> Result<(), WorktreeError> {
+        let what = "remove an unfinished worktree";
+        let path = Path::new(&planned.path);
+        // Twice: also one that git has locked while it makes it.
+        let args = ["worktree", "remove", "--force", "--force", &planned.path];
+        let output = self.git.call(&args)?;
+        if output.code != Some(0) {
+            // Git writes its entry before any file, so a directory without one is empty.
+            if fs::names(path).is_ok_and(|names| names.is_empty()) {
+                fs::remove_dir_all(path)?;
+            }
+            let _ = self.git.call(&["worktree", "unlock", &planned.path])?;
+            self.git.get(what, &["worktree", "prune"])?;
+        }
+        let is_known = list_worktrees(&self.git)?.iter().any(|one| one.path == planned.path);
+        if is_known || fs::exists(path) {
+            return Err(git::refused(what, &output));
+        }
+        if planned.new_branch && self.tip(&planned.branch)?.as_ref() == Some(&planned.base) {
+            self.git.get(what, &["branch", "--quiet", "-D", &planned.branch])?;
+        }
+        Ok(())
     }
 
     /// Adds the directory of the worktrees to `info/exclude` of the repository, because

@@ -6,6 +6,10 @@ use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::repository::Repository;
 use model::team::worktree::Checkout;
+use sys::{fs, rand};
+
+/// Size limit of the index of a worktree, in bytes: some millions of files.
+const LARGEST_INDEX: u64 = 1 << 30;
 
 /// The expected result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +28,8 @@ pub struct Preview {
 
 impl Repository {
     /// Returns all changes since the member's branch diverged from the main one, committed or not,
-    /// as `git diff` prints them. Untracked files are not included.
+    /// and new files like changed ones: a list of the files, then the changes as `git diff` prints
+    /// them.
     ///
     /// # Errors
     /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
@@ -43,8 +48,23 @@ impl Repository {
         checkout: &Checkout,
         base: &str,
     ) -> Result<String, WorktreeError> {
+        let what = "compare";
         let there = self.git.at(Path::new(&checkout.path));
-        there.get("compare", &["diff", "--no-ext-diff", "--no-color", base, "--"])
+        // Git shows a new file only if it is in the index, and that of the member is its own.
+        let index =
+            there.get(what, &["rev-parse", "--path-format=absolute", "--git-path", "index"])?;
+        let copy = there.own_path(&format!("phalanx-{}.index", rand::token()))?;
+        let bytes = fs::read(Path::new(index.trim_end_matches('\n')), LARGEST_INDEX)?;
+        fs::create_new(&copy, &bytes.unwrap_or_default())?;
+        let there = there.with_index(&copy);
+        let added = there.get(what, &["add", "--intent-to-add", "--", ":/"]);
+        let diff = added.and_then(|_| {
+            let args =
+                ["diff", "--stat", "--patch", "--no-ext-diff", "--no-textconv", "--no-color"];
+            there.get(what, &[&args[..], &[base, "--"]].concat())
+        });
+        fs::remove_file(&copy)?;
+        diff
     }
 
     /// Tries to merge the member's commits into the commit of the main working directory.
@@ -92,7 +112,7 @@ impl Repository {
 }
 
 /// Returns the branch that is checked out, or its abbreviated commit.
-fn name_of_head(git: &Git, what: &str) -> Result<String, WorktreeError> {
+pub(super) fn name_of_head(git: &Git, what: &str) -> Result<String, WorktreeError> {
     match git.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])? {
         Some(branch) => Ok(branch),
         None => Ok(git.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned()),

@@ -4,16 +4,24 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use super::error::WorktreeError;
-use super::git::Git;
+use super::git::{self, Git};
 use super::list::list_worktrees;
 use model::team::worktree::DIR;
 use sys::fs;
 
-/// A repository, with its main working directory.
+/// A repository.
 #[derive(Debug, Clone)]
 pub struct Repository {
+    /// Git in `top`.
     pub(super) git: Git,
+    /// The main working directory, or the bare repository.
     pub(super) top: PathBuf,
+    /// The directory to which the paths of worktrees are relative: `top`, or the directory that
+    /// contains the bare repository.
+    root: PathBuf,
+    /// The checkout of the caller: new branches start from its commit, and new worktrees take over
+    /// its sparse patterns and the files that git does not track.
+    pub(super) here: PathBuf,
 }
 
 impl Repository {
@@ -21,38 +29,49 @@ impl Repository {
     /// repository, because a worktree inside a worktree would be removed with the outer one.
     ///
     /// # Errors
-    /// [`WorktreeError::NotARepository`], [`WorktreeError::Bare`] or [`WorktreeError::Unborn`] if
-    /// the directory has no usable repository, [`WorktreeError::Exec`] if git cannot be run,
-    /// [`WorktreeError::Git`] if it fails.
+    /// [`WorktreeError::NotARepository`] or [`WorktreeError::Unborn`] if the directory has no
+    /// usable repository, [`WorktreeError::Exec`] if git cannot be run, [`WorktreeError::Git`] if
+    /// it fails, for example because it does not trust the repository.
     pub fn find(dir: &Path, caller: &[(OsString, OsString)]) -> Result<Repository, WorktreeError> {
-        let here = Git::new(dir, caller);
-        let shown = || dir.display().to_string();
-        match here.ask(&["rev-parse", "--is-bare-repository"])?.as_deref() {
-            None => return Err(WorktreeError::NotARepository { dir: shown() }),
-            Some("true") => return Err(WorktreeError::Bare { dir: shown() }),
-            Some(_) => {}
-        }
-        let own = here.get("ask git for its directory", &["rev-parse", "--absolute-git-dir"])?;
-        let common = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let common = here.get("ask git for its directory", &common)?;
-        let top = if own == common {
-            here.get("ask git for the working directory", &["rev-parse", "--show-toplevel"])?
-        } else {
-            let all = list_worktrees(&here)?;
-            let main = all.into_iter().next().filter(|main| !main.bare);
-            main.ok_or_else(|| WorktreeError::Bare { dir: shown() })?.path
+        let git = Git::new(dir, caller);
+        let path = |what: &str, args: &[&str]| {
+            let path = git.get(what, &[&["rev-parse", "--path-format=absolute"], args].concat())?;
+            Ok::<_, WorktreeError>(PathBuf::from(path.trim_end_matches('\n')))
         };
-        let top = PathBuf::from(top.trim_end_matches('\n'));
-        let git = here.at(&top);
-        if git.ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?.is_none() {
-            return Err(WorktreeError::Unborn { dir: top.display().to_string() });
+        let bare = git.call(&["rev-parse", "--is-bare-repository"])?;
+        if bare.code != Some(0) {
+            let is_none = String::from_utf8_lossy(&bare.stderr).contains("not a git repository");
+            return Err(match is_none {
+                true => WorktreeError::NotARepository { dir: dir.display().to_string() },
+                false => git::refused(&format!("use the repository of {}", dir.display()), &bare),
+            });
         }
-        Ok(Repository { git, top })
+        let common = path("ask git for its directory", &["--git-common-dir"])?;
+        let here = match bare.stdout.starts_with(b"true") {
+            true => common.clone(),
+            false => path("ask git for the working directory", &["--show-toplevel"])?,
+        };
+        let is_linked = path("ask git for its directory", &["--absolute-git-dir"])? != common;
+        let main = if is_linked { list_worktrees(&git)?.into_iter().next() } else { None };
+        let is_bare = main.as_ref().map_or(here == common, |main| main.bare);
+        let top = main.map_or_else(|| here.clone(), |main| PathBuf::from(main.path));
+        let root = if is_bare { top.parent().unwrap_or(&top).to_owned() } else { top.clone() };
+        let repository = Repository { git: git.at(&top), top, root, here };
+        if repository.head()?.is_none() {
+            return Err(WorktreeError::Unborn { dir: repository.here.display().to_string() });
+        }
+        Ok(repository)
     }
 
     /// Returns the repository that a checkout was made from, without checking that it still exists.
     pub fn at(top: &Path, caller: &[(OsString, OsString)]) -> Repository {
-        Repository { git: Git::new(top, caller), top: top.to_owned() }
+        let git = Git::new(top, caller);
+        Repository { git, top: top.to_owned(), root: top.to_owned(), here: top.to_owned() }
+    }
+
+    /// Returns the commit of the caller's checkout.
+    fn head(&self) -> Result<Option<String>, WorktreeError> {
+        self.git.at(&self.here).ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
     }
 
     /// Returns the commit of a branch; `None` if there is no such branch.
@@ -61,12 +80,12 @@ impl Repository {
         self.git.ask(&["rev-parse", "--verify", "--quiet", &full])
     }
 
-    /// The path for a worktree of this name, below `dir` (relative to the repository) or, without
-    /// one, below [`DIR`].
+    /// The path for a worktree of this name, below `dir` or, without one, below [`DIR`]. Both are
+    /// relative to the main working directory, or to the directory that has the bare repository.
     pub fn place(&self, dir: Option<&str>, name: &str) -> PathBuf {
         let mut place = PathBuf::new();
         // Removes `..` lexically, so that a path inside the repository is recognised as such.
-        for part in self.top.join(dir.unwrap_or(DIR)).join(name).components() {
+        for part in self.root.join(dir.unwrap_or(DIR)).join(name).components() {
             match part {
                 Component::ParentDir => drop(place.pop()),
                 Component::CurDir => {}

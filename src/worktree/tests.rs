@@ -1,6 +1,7 @@
 //! Tests with real git repositories in temporary directories.
 
 mod hosts;
+mod starts;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -92,8 +93,19 @@ impl Lab {
     }
 
     fn make(&self, request: &WorktreeRequest) -> Result<Checkout, WorktreeError> {
-        let repository = self.repository();
-        repository.make(&repository.place(None, "demo-bob"), "demo-bob", request, &Rules::default())
+        make(&self.repository(), request, &Rules::default())
+    }
+
+    /// Commands in a shell, in the main working directory.
+    fn sh(&self, script: &str) {
+        let output = self.run("sh", &self.top, &["-ec", script]);
+        assert_eq!(output.code, Some(0), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Writes a git hook.
+    fn hook(&self, name: &str, script: &str) {
+        write(self.top.join(".git/hooks").join(name), &format!("#!/bin/sh\n{script}\n"));
+        self.sh(&format!("chmod +x .git/hooks/{name}"));
     }
 
     fn made(&self) -> Checkout {
@@ -134,6 +146,17 @@ impl Lab {
         let full = format!("refs/heads/{branch}");
         self.run("git", &self.top, &["rev-parse", "--verify", "--quiet", &full]).code == Some(0)
     }
+}
+
+/// Makes the worktree of a member `bob`.
+fn make(
+    repository: &Repository,
+    request: &WorktreeRequest,
+    rules: &Rules,
+) -> Result<Checkout, WorktreeError> {
+    let path = repository.place(rules.dir.as_deref(), "demo-bob");
+    let planned = repository.plan(&path, "demo-bob", request, rules.base.as_deref())?;
+    Ok(repository.build(&planned, rules)?.checkout)
 }
 
 #[test]
@@ -290,12 +313,6 @@ fn unusable_repositories_are_refused_with_a_reason() {
     let find = |dir: &Path| Repository::find(dir, &lab.env()).map(drop);
     assert!(matches!(find(&outside), Err(WorktreeError::NotARepository { .. })));
     assert!(find(&lab.dir.path().join("missing")).is_err());
-    let bare = lab.dir.path().join("bare.git");
-    lab.git(&["clone", "--quiet", "--bare", ".", &bare.to_string_lossy()]);
-    assert!(matches!(find(&bare), Err(WorktreeError::Bare { .. })));
-    let linked = lab.dir.path().join("linked");
-    lab.git_in(&bare, &["worktree", "add", "--quiet", &linked.to_string_lossy(), "main"]);
-    assert!(matches!(find(&linked), Err(WorktreeError::Bare { .. })));
     let unborn = lab.dir.path().join("unborn");
     lab.git(&["init", "--quiet", &unborn.to_string_lossy()]);
     assert!(matches!(find(&unborn), Err(WorktreeError::Unborn { .. })));
@@ -336,8 +353,7 @@ fn en_06_paths_with_special_characters_work() {
         let lab = Lab::named(name);
         let repository = lab.repository();
         let rules = Rules { dir: Some(format!("{name} trees")), ..Rules::default() };
-        let path = repository.place(rules.dir.as_deref(), "demo-bob");
-        let made = repository.make(&path, "demo-bob", &WorktreeRequest::Own, &rules).expect(name);
+        let made = make(&repository, &WorktreeRequest::Own, &rules).expect(name);
         assert_eq!(Path::new(&made.path), lab.top.join(format!("{name} trees/demo-bob")), "{name}");
         assert_eq!(lab.git(&["status", "--porcelain"]), "", "{name} is hidden from git");
         lab.goes(&made);
@@ -349,9 +365,7 @@ fn worktree_outside_the_repository_is_not_added_to_exclude() {
     let lab = Lab::new();
     let repository = lab.repository();
     let rules = Rules { dir: Some("../trees".to_owned()), ..Rules::default() };
-    let path = repository.place(rules.dir.as_deref(), "demo-bob");
-    let made =
-        repository.make(&path, "demo-bob", &WorktreeRequest::Own, &rules).expect("a worktree");
+    let made = make(&repository, &WorktreeRequest::Own, &rules).expect("a worktree");
     assert_eq!(Path::new(&made.path), lab.top.parent().expect("a parent").join("trees/demo-bob"));
     let exclude = read(lab.top.join(".git/info/exclude")).unwrap_or_default();
     assert!(!exclude.contains("trees"), "{exclude}");
@@ -368,11 +382,11 @@ fn files_are_copied_and_setup_runs_in_the_worktree() {
     let repository = lab.repository();
     let path = repository.place(None, "demo-bob");
     let rules = |copy: &[&str], setup: &[&str]| Rules {
-        dir: None,
         copy: copy.iter().map(|file| (*file).to_owned()).collect(),
         setup: setup.iter().map(|word| (*word).to_owned()).collect(),
+        ..Rules::default()
     };
-    let make = |rules: &Rules| repository.make(&path, "demo-bob", &WorktreeRequest::Own, rules);
+    let make = |rules: &Rules| make(&repository, &WorktreeRequest::Own, rules);
     let made = make(&rules(&[".env", "conf/local"], &["touch", "made"])).expect("a worktree");
     let text = |file: &str| read(Path::new(&made.path).join(file));
     assert_eq!(
@@ -405,12 +419,7 @@ fn copy_through_a_symlink_out_of_the_worktree_is_refused() {
     write(lab.top.join("link/f"), "x");
     let repository = lab.repository();
     let rules = Rules { copy: vec!["link/f".to_owned()], ..Rules::default() };
-    let made = repository.make(
-        &repository.place(None, "demo-bob"),
-        "demo-bob",
-        &WorktreeRequest::Own,
-        &rules,
-    );
+    let made = make(&repository, &WorktreeRequest::Own, &rules);
     assert!(made.expect_err("refused").to_string().contains("leads out of it"));
     assert!(!fs::exists(&outside.join("f")));
 }
@@ -449,6 +458,15 @@ fn diff_and_preview_leave_the_repository_unchanged() {
     assert_eq!((preview.conflicts, preview.uncommitted), (vec!["a.txt".to_owned()], 1));
     let diff = repository.diff(&made).expect("git answers");
     assert!(diff.contains("+TWO") && diff.contains("+four") && !diff.contains("-2\n"), "{diff}");
+    // New files are shown like changed ones, and the member's index stays as it is.
+    write(Path::new(&made.path).join("new.txt"), "fresh\n");
+    let status = || lab.git_in(Path::new(&made.path), &["status", "--porcelain"]);
+    let before_diff = status();
+    let diff = repository.diff(&made).expect("git answers");
+    assert!(diff.contains("2 files changed") && diff.contains("+fresh"), "{diff}");
+    assert_eq!(status(), before_diff);
+    let left = fs::names(&lab.top.join(".git")).expect("names");
+    assert!(!left.iter().any(|name| name.contains("phalanx")), "{left:?}");
     assert_eq!(lab.git(&["rev-parse", "HEAD~1"]), before);
     assert_eq!(lab.git(&["status", "--porcelain"]), "");
 }

@@ -21,23 +21,25 @@ pub struct GitRemote {
 }
 
 impl Repository {
-    /// Returns the repository's main working directory.
+    /// Returns the main working directory, or the bare repository.
     pub fn top(&self) -> &Path {
         &self.top
     }
 
-    /// Returns the commit that a worktree on a host starts from: that of the requested branch, else
-    /// HEAD. `name` is the name of the new branch for [`WorktreeRequest::Own`].
+    /// Returns the commit that a worktree on a host starts from, that of the requested branch or as
+    /// [`Repository::plan`] chooses it, and its name if a new branch starts there. `name` is the
+    /// name of the new branch for [`WorktreeRequest::Own`].
     ///
     /// # Errors
-    /// [`WorktreeError::BranchTaken`] if the branch `name` exists; [`WorktreeError::RemoteName`]
-    /// if the repository has a remote named as the host.
+    /// As [`Repository::plan`]; [`WorktreeError::RemoteName`] if the repository has a remote named
+    /// as the host.
     pub fn start_for(
         &self,
         host: &HostName,
         name: &str,
         request: &WorktreeRequest,
-    ) -> Result<String, WorktreeError> {
+        base: Option<&str>,
+    ) -> Result<(String, Option<String>), WorktreeError> {
         if self.git.ask(&["remote", "get-url", host.as_str()])?.is_some() {
             return Err(WorktreeError::RemoteName { host: host.clone() });
         }
@@ -46,10 +48,10 @@ impl Repository {
             (Some(_), WorktreeRequest::Own) => {
                 Err(WorktreeError::BranchTaken { branch: name.to_owned() })
             }
-            (Some(tip), WorktreeRequest::Branch(_)) => Ok(tip),
+            (Some(tip), WorktreeRequest::Branch(_)) => Ok((tip, None)),
             (None, _) => {
-                let head = self.git.get("ask for the main commit", &["rev-parse", "HEAD"])?;
-                Ok(head.trim_end().to_owned())
+                let start = self.start(request, base)?;
+                Ok((start.commit, Some(start.name)))
             }
         }
     }

@@ -105,6 +105,40 @@ fn killed_start(stage: &Stage, point: &str, expected: &str) -> String {
     expected.to_owned()
 }
 
+/// EN-08: a worktree is on record from before its first file, so that nothing is left of one whose
+/// making was cut off, whether the member is started again or the team ends.
+#[test]
+fn en_08_worktree_of_a_killed_start_is_replaced_or_removed() {
+    for point in ["worktree.planned", "worktree.built", "spawn.mailed", "spawn.placed"] {
+        for again in [true, false] {
+            let stage = Stage::new();
+            let git = |args: &[&str]| {
+                let output = stage.command("git").args(args).output().expect("git runs");
+                assert!(output.status.success(), "{args:?}: {output:?}");
+                String::from_utf8_lossy(&output.stdout).into_owned()
+            };
+            git(&["init", "--quiet", "-b", "main"]);
+            git(&["config", "user.name", "t"]);
+            git(&["config", "user.email", "t@example.org"]);
+            git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
+            stage.phalanx(&["team", "create", "demo"]).expect(0);
+            let spawn = ["spawn", "bob", "--worktree", "--backend", "pty", "--", "sleep", "300"];
+            dies(&stage, point, &spawn);
+            if again {
+                adopt(&stage);
+                wait_for("the adopter has taken the start back", || {
+                    recovered(&stage)["taken_back"].as_array().map(drop)
+                });
+                stage.phalanx(&spawn).expect(0);
+            }
+            down(&stage);
+            assert_eq!(git(&["worktree", "list"]).lines().count(), 1, "{point} {again}");
+            assert_eq!(git(&["branch", "--list", "demo-*"]), "", "{point} {again}");
+            assert!(!stage.at("work/.worktrees/demo-bob").exists(), "{point} {again}");
+        }
+    }
+}
+
 #[test]
 fn sd_03_cr_05_adopter_recovers_a_spawn_killed_at_any_point() {
     println!("{:<18} a start that was cut off there is", "killed at");

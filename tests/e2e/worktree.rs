@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::{SETTLED, Stage, wait_for};
+use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
 
 /// A stage whose working directory is a repository with one commit.
 fn stage() -> Stage {
@@ -184,6 +184,95 @@ fn manifest_configures_worktrees() {
     assert_eq!(git(&stage, "work", &["config", "setup.ran"]), "yes\n");
     assert!(!top.join("trees/beta-ada").exists());
     stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
+/// EN-09: where the caller stands decides, also for one who is a member in a worktree of its own, and
+/// `spawn` and the journal say what a new branch starts from.
+#[test]
+fn en_09_spawn_says_what_a_new_branch_starts_from() {
+    let stage = stage();
+    git(&stage, "work", &["worktree", "add", "--quiet", "-b", "dev", "../dev"]);
+    git(&stage, "dev", &["commit", "--quiet", "--allow-empty", "-m", "only dev"]);
+    let dev = git(&stage, "dev", &["rev-parse", "--short=7", "HEAD"]);
+    let from_dev = |args: &[&str]| {
+        let mut command = stage.command(binary());
+        let tail = ["-t", "alpha", "--backend", "pty", "--", "sleep", "300"];
+        command.args(["spawn"]).args(args).args(tail).current_dir(stage.at("dev"));
+        Run::from(command.output().expect("phalanx runs")).expect(0).stdout
+    };
+    let expected = [
+        (&["ann", "--worktree"][..], format!(" on new branch alpha-ann from dev ({})", dev.trim())),
+        (
+            &["bob", "--worktree=feat/x", "--base", "main"],
+            " on new branch feat/x from main (".to_owned(),
+        ),
+        (&["cleo", "--worktree=topic"], " on branch topic (".to_owned()),
+    ];
+    git(&stage, "work", &["branch", "topic"]);
+    for (args, words) in expected {
+        let said = from_dev(args);
+        assert!(said.contains(&words), "{args:?}: {said}");
+    }
+    let made = stage.wait_event("alpha", "worktree_made", "ann");
+    assert_eq!(
+        (&made["detail"]["branch"], &made["detail"]["from"]),
+        (&json!("alpha-ann"), &json!("dev"))
+    );
+    let refused = stage.phalanx(&["spawn", "eve", "--base", "main", "--", "true"]).expect(2);
+    assert!(refused.stderr.contains("--worktree"), "{refused:?}");
+    let unknown = stage
+        .phalanx(&[
+            "spawn",
+            "eve",
+            "--worktree",
+            "--base",
+            "no-such",
+            "--backend",
+            "pty",
+            "--",
+            "true",
+        ])
+        .expect(2);
+    assert!(unknown.stderr.contains("git knows no commit `no-such`"), "{unknown:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    assert!(!place(&stage, "ann").exists());
+    assert_eq!(git(&stage, "work", &["branch", "--list", "alpha-*", "feat/*"]), "");
+    stage.assert_clean();
+}
+
+/// EN-08: in the same words on all ways in, and nothing is left.
+#[test]
+fn en_08_hook_that_fails_is_a_warning_and_a_filter_that_fails_a_refusal() {
+    let stage = stage();
+    let hook = "work/.git/hooks/post-checkout";
+    stage.script(&stage.at(hook), "#!/bin/sh\necho 'lefthook: not found' >&2\nexit 127\n");
+    let run = stage
+        .phalanx(&["spawn", "ann", "--worktree", "--backend", "pty", "--", "sleep", "300"])
+        .expect(0);
+    assert!(run.stderr.contains("a git hook failed: lefthook: not found"), "{run:?}");
+    let warned = stage.wait_event("alpha", "warning", "ann");
+    assert!(
+        warned["detail"]["text"].as_str().is_some_and(|text| text.contains("lefthook")),
+        "{warned}"
+    );
+    fs::remove_file(stage.at(hook)).expect("removed");
+    for (key, value) in [("required", "true"), ("clean", "cat"), ("smudge", "false")] {
+        git(&stage, "work", &["config", &format!("filter.f.{key}"), value]);
+    }
+    stage.file(".gitattributes", "*.bin filter=f\n");
+    stage.file("b.bin", "b\n");
+    git(&stage, "work", &["add", "."]);
+    git(&stage, "work", &["commit", "--quiet", "-m", "filtered"]);
+    let run = stage
+        .phalanx(&["spawn", "bob", "--worktree", "--backend", "pty", "--", "sleep", "300"])
+        .expect(1);
+    assert!(run.stderr.contains("smudge filter f failed"), "{run:?}");
+    assert!(!place(&stage, "bob").exists());
+    assert_eq!(git(&stage, "work", &["branch", "--list", "alpha-bob"]), "");
+    let listed = stage.phalanx(&["--json", "worktree", "list"]).expect(0).json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

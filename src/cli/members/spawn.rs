@@ -30,11 +30,11 @@ use model::members::placement::{BackendKind, Layout};
 use model::team::host::HostChoice;
 use model::team::role::Tools;
 use model::team::settings::BackendChoice;
-use model::team::worktree::{WorktreeKey, WorktreeRequest, check_branch};
+use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest, check_branch, check_revision};
 use model::text;
 use model::value::As;
 use ops::authority::Action;
-use ops::starting::spawn::{DryRun, SpawnOptions, Spawned, StartedWhen};
+use ops::starting::spawn::{DryRun, SpawnOptions, Spawned, SpawnedBranch, StartedWhen};
 use ops::{self, OpsError, TeamStore};
 
 /// Start members.
@@ -121,6 +121,10 @@ pub(crate) struct SpawnArgs {
           default_missing_value = "")]
     #[serde(default, with = "As::<WorktreeKey>")]
     pub(crate) worktree: Option<WorktreeRequest>,
+    /// Revision that a new branch starts from [default: what is checked out here].
+    #[arg(long, value_parser = revision, value_name = "REV", requires = "worktree")]
+    #[serde(default, with = "As::<Option<Revision>>")]
+    pub(crate) base: Option<String>,
     /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     #[serde(default, deserialize_with = "json::word")]
@@ -181,6 +185,10 @@ fn worktree_request(given: &str) -> Result<WorktreeRequest, String> {
         "" => Ok(WorktreeRequest::Own),
         branch => check_branch(branch).map(|()| WorktreeRequest::Branch(branch.to_owned())),
     }
+}
+
+fn revision(given: &str) -> Result<String, String> {
+    check_revision(given).map(|()| given.to_owned())
 }
 
 pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
@@ -371,6 +379,7 @@ fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>
         host: args.host.map(HostChoice::Name),
         cwd: args.cwd,
         worktree: args.worktree,
+        base: args.base,
         tools,
         env: args.env,
         command: args.command,
@@ -407,19 +416,33 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
     }
 }
 
+/// Describes what the branch of a new worktree starts from: ` on new branch t-ann from dev (1a2b3c4)`.
+fn branch_words(branch: &SpawnedBranch) -> String {
+    let commit: String = branch.commit.chars().take(7).collect();
+    let name = text::line(&branch.name);
+    match branch.from.as_deref().filter(|from| !branch.commit.starts_with(from)) {
+        _ if branch.from.is_none() => format!(" on branch {name} ({commit})"),
+        Some(from) => format!(" on new branch {name} from {} ({commit})", text::line(from)),
+        None => format!(" on new branch {name} from {commit}"),
+    }
+}
+
 /// Describes where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
 fn location(one: &Spawned) -> String {
     let on_host = one.host.as_ref().map(|host| format!(" on host {host}")).unwrap_or_default();
+    let branch = one.branch.as_ref().map(branch_words).unwrap_or_default();
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
-            format!("{} runs in {pane}{on_host} (tmux, window {})", one.name, text::line(window))
+            let window = text::line(window);
+            format!("{} runs in {pane}{on_host} (tmux, window {window}){branch}", one.name)
         }
         (BackendKind::Iterm2, _, _) => {
-            format!("{} runs{on_host} ({}, process {})", one.name, one.backend.as_str(), one.pid)
+            let (name, backend, pid) = (&one.name, one.backend.as_str(), one.pid);
+            format!("{name} runs{on_host} ({backend}, process {pid}){branch}")
         }
         (BackendKind::Tmux | BackendKind::Pty, _, _) => {
             format!(
-                "{} runs in a terminal of its own{on_host} (pty, process {})",
+                "{} runs in a terminal of its own{on_host} (pty, process {}){branch}",
                 one.name, one.pid
             )
         }

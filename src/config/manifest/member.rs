@@ -16,7 +16,7 @@ use model::members::budget::Budget;
 use model::members::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
 use model::members::mode::Mode;
 use model::team::host::{HostChoice, Label, NewHostName};
-use model::team::worktree::{WorktreeKey, WorktreeRequest};
+use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest};
 use model::value::{
     Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
 };
@@ -90,6 +90,9 @@ pub(super) struct MemberTable {
     /// host. See docs/hosts.md#worktrees.
     #[serde(default, with = "As::<WorktreeKey>")]
     worktree: Option<WorktreeRequest>,
+    /// Revision that the branch of its worktree starts from, if it is new, instead of `base` in
+    /// `[worktree]`.
+    base: Option<Revision>,
     /// Time at which the member is started.
     #[schemars(extend("default" = "now"))]
     start: Option<Choice<Start>>,
@@ -187,6 +190,7 @@ pub(super) fn member_spec(
         host: table.host.map(|name| HostChoice::Name(name.0)).or(labels.map(HostChoice::Labels)),
         cwd: table.cwd.as_ref().or(defaults.cwd.as_ref()).map(|cwd| cwd.0.clone()),
         worktree: table.worktree,
+        base: table.base.map(|base| base.0),
         command: run.unwrap_or_default(),
         env: env.into_iter().collect(),
         plan: table.plan.unwrap_or(false),

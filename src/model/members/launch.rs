@@ -65,6 +65,9 @@ pub struct LaunchSpec {
     pub cwd: Option<String>,
     /// Creates a git worktree for the member, from the repository that `cwd` is in.
     pub worktree: Option<worktree::WorktreeRequest>,
+    /// Revision that a new branch of the worktree starts from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
     /// The repository of that worktree, if it is on another machine: a command there sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<worktree::WorktreeOrigin>,

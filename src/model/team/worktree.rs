@@ -85,8 +85,13 @@ pub struct Rules {
     #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
     #[schemars(extend("default" = DIR))]
     pub dir: Option<String>,
+    /// Revision that new branches start from, instead of the commit that the caller has checked
+    /// out. A member may name another one.
+    #[serde(skip_serializing_if = "Option::is_none", with = "As::<Option<Revision>>")]
+    pub base: Option<String>,
     /// Files that git does not track and the member needs, such as `.env`. They are copied from the
-    /// repository, unless the checkout contains them.
+    /// caller's checkout, else from the repository's main one, unless the worktree contains them.
+    /// Ignored files that `.worktreeinclude` names are copied as well.
     #[serde(skip_serializing_if = "Vec::is_empty", with = "As::<Vec<InsidePath>>")]
     pub copy: Vec<String>,
     /// A command that runs in a new worktree before its member starts, for at most ten minutes.
@@ -95,6 +100,8 @@ pub struct Rules {
 }
 
 text_types! {
+    /// A revision that git resolves to a commit.
+    pub Revision(String) = |text| checked(parse_non_blank(text), check_revision);
     /// The path of a file inside the repository.
     pub InsidePath(String) = |text| checked(parse_text(text), check_inside);
 }
@@ -113,6 +120,12 @@ pub struct Checkout {
     pub base: String,
     /// The branch was created for the worktree and is deleted with it.
     pub new_branch: bool,
+    /// The branch or revision that a new branch started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// It has not been made completely yet, and no member has worked in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unfinished: bool,
     /// The machine that has `repository`; `None` in a team of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<HostName>,
@@ -136,6 +149,7 @@ impl Checkout {
             repository: self.repository.clone(),
             copy: copy.path.clone(),
             start: self.base.clone(),
+            from: None,
             files: Vec::new(),
             staged: None,
         })
@@ -167,8 +181,11 @@ pub struct WorktreeOrigin {
     pub repository: String,
     /// Path of the copy on the host.
     pub copy: String,
-    /// Commit that a new branch starts from.
+    /// Commit that the worktree starts from.
     pub start: String,
+    /// The branch or revision of a new branch's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
     /// Files to copy into a new worktree. The n-th one is `N` in `staged`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
@@ -209,6 +226,8 @@ pub enum Condition {
     Foreign,
     /// Neither git nor the file system has it.
     Gone,
+    /// Its creation was cut off, so no member has worked in it.
+    Unfinished,
 }
 
 impl Condition {
@@ -219,7 +238,11 @@ impl Condition {
     /// Returns why the worktree must be kept; `None` if it can be removed.
     pub fn keeps(&self) -> Option<String> {
         match self {
-            Condition::Clean | Condition::Merged | Condition::Missing | Condition::Gone => None,
+            Condition::Clean
+            | Condition::Merged
+            | Condition::Missing
+            | Condition::Gone
+            | Condition::Unfinished => None,
             Condition::Dirty { files } => Some(format!("uncommitted work in {files} file(s)")),
             Condition::Unmerged { commits } => {
                 Some(format!("{commits} commit(s) on no other branch"))
@@ -247,6 +270,18 @@ pub fn check_branch(name: &str) -> Result<(), String> {
         || name.len() > 200
         || name.contains(strange);
     if bad { Err("is not a valid git branch name".to_owned()) } else { Ok(()) }
+}
+
+/// Checks a revision: at most 200 bytes, no option, and no control character. Git decides the rest.
+///
+/// # Errors
+/// Fails if the revision is invalid. The message is a predicate that follows the name of the key.
+pub fn check_revision(revision: &str) -> Result<(), String> {
+    let bad = revision.is_empty()
+        || revision.len() > 200
+        || revision.starts_with('-')
+        || revision.contains(char::is_control);
+    if bad { Err("is not a revision of git".to_owned()) } else { Ok(()) }
 }
 
 /// Checks the path of a file to copy: it must be inside the repository and outside of `.git`.
@@ -288,6 +323,8 @@ mod tests {
             branch: "x-bob".to_owned(),
             base: "0".to_owned(),
             new_branch: true,
+            from: None,
+            is_unfinished: false,
             origin: Some(desk.clone()),
             copy: None,
         };
@@ -352,7 +389,13 @@ mod tests {
 
     #[test]
     fn en_07_only_worktrees_without_unsaved_work_can_be_removed() {
-        let may_go = [Condition::Clean, Condition::Merged, Condition::Missing, Condition::Gone];
+        let may_go = [
+            Condition::Clean,
+            Condition::Merged,
+            Condition::Missing,
+            Condition::Gone,
+            Condition::Unfinished,
+        ];
         assert!(may_go.iter().all(|condition| condition.keeps().is_none()));
         let must_stay = [
             Condition::Dirty { files: 1 },

@@ -46,7 +46,8 @@ pub(super) fn host_kind(e: &HostError) -> Kind {
 pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
     match e {
         WorktreeError::NotARepository { .. }
-        | WorktreeError::Bare { .. }
+        | WorktreeError::NoBase { .. }
+        | WorktreeError::Ambiguous { .. }
         | WorktreeError::Shallow { .. }
         | WorktreeError::RemoteName { .. }
         | WorktreeError::NoRemote { .. }
@@ -69,7 +70,13 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::NotARepository { .. } => {
             Some("pass the repository with `--cwd DIR`, or omit `--worktree`".to_owned())
         }
-        WorktreeError::Bare { .. } => Some("use a clone that has a working directory".to_owned()),
+        WorktreeError::NoBase { .. } => Some(
+            "name a branch, a tag or a commit: `git log --oneline --all` lists them".to_owned(),
+        ),
+        WorktreeError::Ambiguous { found, .. } => found
+            .first()
+            .map(|first| format!("name the one to start from, for example with `--base {first}`")),
+        WorktreeError::Git { hint, .. } => hint.clone(),
         WorktreeError::Unborn { .. } => {
             Some("commit something first: `git commit --allow-empty`".to_owned())
         }
@@ -96,8 +103,7 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::NoDirectory { .. } => {
             Some("remove it with `phalanx worktree remove NAME`".to_owned())
         }
-        WorktreeError::Git { .. }
-        | WorktreeError::Copy { .. }
+        WorktreeError::Copy { .. }
         | WorktreeError::Setup { .. }
         | WorktreeError::Exec(_)
         | WorktreeError::File(_) => None,

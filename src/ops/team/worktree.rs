@@ -12,11 +12,13 @@ use crate::members::status;
 use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
 use model::team::event::{EventKind, Note};
+use model::team::settings::Settings;
 use model::team::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
 use store::TeamStore;
-use worktree::{HostRepository, RemovalOutcome, Repository};
+use sys::failpoint;
+use worktree::{BuiltWorktree, HostRepository, RemovalOutcome, Repository};
 
 pub use worktree::Preview;
 
@@ -270,11 +272,22 @@ pub(crate) struct WantedWorktree<'a> {
     /// Set if the repository is a copy of one on another machine.
     pub origin: Option<&'a WorktreeOrigin>,
     pub rules: &'a Rules,
+    /// The revision that a new branch starts from, if the member names one.
+    pub base: Option<&'a str>,
     pub path: &'a Path,
 }
 
+/// The worktree of a member that is about to start.
+pub(crate) struct Furnished {
+    pub checkout: Checkout,
+    pub is_new: bool,
+    /// What failed without harm to the checkout.
+    pub warning: Option<String>,
+}
+
 /// Returns the worktree for a member that is about to start on this host: its earlier one, else a
-/// new one. The flag is true for a new one.
+/// new one. A new one is on record before it exists, so that one whose creation is cut off is removed
+/// by the next start, or with the team.
 ///
 /// # Errors
 /// [`OpsError::WorktreeOnHost`] if the member has one on another host; [`OpsError::Worktree`] if it
@@ -284,7 +297,7 @@ pub(crate) fn furnish(
     team: &TeamStore,
     repository: &Repository,
     wanted: &WantedWorktree<'_>,
-) -> Result<(Checkout, bool), OpsError> {
+) -> Result<Furnished, OpsError> {
     let WantedWorktree { name, request, path, .. } = *wanted;
     let known = team.settings()?.and_then(|settings| settings.checkouts.get(name).cloned());
     if let (Some(here), Some(had)) = (team.host(), &known) {
@@ -298,7 +311,7 @@ pub(crate) fn furnish(
                 is_usable_on_host(&copy, &had)?
             }
             None => match repository.condition(&had)? {
-                Condition::Gone | Condition::Missing => {
+                Condition::Gone | Condition::Missing | Condition::Unfinished => {
                     repository.remove(&had)?;
                     false
                 }
@@ -306,14 +319,73 @@ pub(crate) fn furnish(
             },
         };
         if is_usable && is_same {
-            return Ok((had, false));
+            return Ok(Furnished { checkout: had, is_new: false, warning: None });
         }
     }
-    let made = make(ctx, team, repository, wanted)?;
-    team.change_settings(|settings| drop(settings.checkouts.insert(name.clone(), made.clone())))?;
-    let note = Note::of(EventKind::WorktreeMade).member(name).with("path", made.path.as_str());
-    team.record(note.with("branch", made.branch.as_str()))?;
-    Ok((made, true))
+    let BuiltWorktree { checkout, warning } = make(ctx, team, repository, wanted)?;
+    let note = Note::of(EventKind::WorktreeMade).member(name).with("path", checkout.path.as_str());
+    let note = note.with("branch", checkout.branch.as_str());
+    team.record(match &checkout.from {
+        Some(from) => note.with("from", from.as_str()),
+        None => note,
+    })?;
+    Ok(Furnished { checkout, is_new: true, warning })
+}
+
+/// Makes a worktree, which is on record from before its first file on.
+fn make(
+    ctx: &Context,
+    team: &TeamStore,
+    repository: &Repository,
+    wanted: &WantedWorktree<'_>,
+) -> Result<BuiltWorktree, OpsError> {
+    let WantedWorktree { name, request, origin, rules, base, path } = *wanted;
+    let record = |checkout: &Checkout| {
+        let insert = |settings: &mut Settings| {
+            drop(settings.checkouts.insert(name.clone(), checkout.clone()));
+        };
+        team.change_settings(insert)
+    };
+    let title = title(team, name);
+    let source = origin.zip(team.host().cloned()).map(|(origin, host)| {
+        let copy = HostRepository::at(repository.top(), &ctx.caller.env);
+        (origin, host, copy)
+    });
+    let planned = match &source {
+        Some((origin, host, copy)) => Checkout {
+            repository: origin.repository.clone(),
+            origin: Some(origin.host.clone()),
+            copy: Some(RepositoryCopy {
+                host: host.clone(),
+                path: repository.top().to_string_lossy().into_owned(),
+            }),
+            ..copy.plan(path, &title, request, origin)?
+        },
+        None => {
+            let planned = repository.plan(path, &title, request, base.or(rules.base.as_deref()))?;
+            Checkout { origin: team.host().cloned(), ..planned }
+        }
+    };
+    record(&planned)?;
+    failpoint::hit("worktree.planned");
+    let built = match &source {
+        Some((origin, _, copy)) => copy.build(&planned, origin, &rules.setup),
+        None => repository.build(&planned, rules),
+    };
+    failpoint::hit("worktree.built");
+    match built {
+        Ok(built) => {
+            record(&built.checkout)?;
+            Ok(built)
+        }
+        Err(e) => {
+            // What cannot be removed stays on record.
+            if repository.discard(&planned).is_ok() {
+                team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
+            }
+            Err(e.into())
+        }
+    }
 }
 
 /// Returns true if a worktree of this host can be used again. The entry of a deleted one is
@@ -326,29 +398,6 @@ fn is_usable_on_host(copy: &HostRepository, had: &Checkout) -> Result<bool, OpsE
         copy.remove(had, &state, false)?;
     }
     Ok(state.is_usable())
-}
-
-fn make(
-    ctx: &Context,
-    team: &TeamStore,
-    repository: &Repository,
-    wanted: &WantedWorktree<'_>,
-) -> Result<Checkout, OpsError> {
-    let WantedWorktree { name, request, origin, rules, path } = *wanted;
-    let title = title(team, name);
-    let (Some(origin), Some(host)) = (origin, team.host().cloned()) else {
-        let made = repository.make(path, &title, request, rules)?;
-        return Ok(Checkout { origin: team.host().cloned(), ..made });
-    };
-    let at = repository.top();
-    let copy = HostRepository::at(at, &ctx.caller.env);
-    let made = copy.make(path, &title, request, origin, &rules.setup)?;
-    Ok(Checkout {
-        repository: origin.repository.clone(),
-        origin: Some(origin.host.clone()),
-        copy: Some(RepositoryCopy { host, path: at.to_string_lossy().into_owned() }),
-        ..made
-    })
 }
 
 /// Removes the worktree of a member that did not start on this host.

@@ -138,7 +138,10 @@ fn quiet_words(event: &Event) -> String {
             format!("request{} answered", some("request_id", " "))
         }
         Kind::PlacementVerdict => format!("its place was checked{}", some("verdict", ": ")),
-        Kind::WorktreeMade => format!("has a worktree{}", some("path", " at ")),
+        Kind::WorktreeMade => {
+            let from = some("from", ", from ");
+            format!("has a worktree{}{}{from}", some("path", " at "), some("branch", " on branch "))
+        }
         Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),
         Kind::Repaired => {
             format!("doctor repaired {}{}", part("what").unwrap_or_default(), some("where", " at "))

@@ -39,6 +39,7 @@ impl Pair {
             repository: self.lab.top.to_string_lossy().into_owned(),
             copy: self.path.to_string_lossy().into_owned(),
             start: start.to_owned(),
+            from: None,
             files: Vec::new(),
             staged: None,
         }
@@ -46,15 +47,18 @@ impl Pair {
 
     fn make(&self, request: &WorktreeRequest, start: &str) -> Result<Checkout, WorktreeError> {
         let place = Repository::at(&self.path, &self.lab.env()).place(Some(WORKTREES), "demo-bob");
-        let made = self.copy.make(&place, "demo-bob", request, &self.origin(start), &[])?;
-        let copy = RepositoryCopy { host: self.host.clone(), path: self.origin(start).copy };
+        let origin = self.origin(start);
+        let planned = self.copy.plan(&place, "demo-bob", request, &origin)?;
+        let made = self.copy.build(&planned, &origin, &[])?.checkout;
+        let copy = RepositoryCopy { host: self.host.clone(), path: origin.copy };
         Ok(Checkout { copy: Some(copy), ..made })
     }
 
     /// Returns a worktree on the host from the lead's HEAD.
     fn made(&self) -> Checkout {
-        let start = self.lab.repository().start_for(&self.host, "demo-bob", &WorktreeRequest::Own);
-        let start = start.expect("a commit");
+        let start =
+            self.lab.repository().start_for(&self.host, "demo-bob", &WorktreeRequest::Own, None);
+        let (start, _) = start.expect("a commit");
         self.deliver("first", &start);
         self.make(&WorktreeRequest::Own, &start).expect("a worktree")
     }
@@ -251,14 +255,18 @@ fn commits_go_through_a_remote_and_leave_no_ref_there() {
 fn unusable_repositories_are_refused_before_anything_is_sent() {
     let lab = Lab::new();
     let host = HostName::new("h1").expect("a name");
-    let start = |request: &WorktreeRequest| lab.repository().start_for(&host, "demo-bob", request);
+    let start =
+        |request: &WorktreeRequest| lab.repository().start_for(&host, "demo-bob", request, None);
     let head = lab.git(&["rev-parse", "HEAD"]);
-    assert_eq!(start(&WorktreeRequest::Own).expect("a commit"), head);
+    assert_eq!(
+        start(&WorktreeRequest::Own).expect("a commit"),
+        (head.clone(), Some("main".to_owned()))
+    );
     lab.git(&["branch", "demo-bob"]);
     lab.commit(&lab.top.to_string_lossy(), "b.txt", "b");
     assert!(matches!(start(&WorktreeRequest::Own), Err(WorktreeError::BranchTaken { .. })));
     let named = start(&WorktreeRequest::Branch("demo-bob".to_owned()));
-    assert_eq!(named.expect("a commit"), head, "an existing branch is the start");
+    assert_eq!(named.expect("a commit"), (head, None), "an existing branch is the start");
     lab.git(&["remote", "add", "h1", "https://example.org/x"]);
     let named = start(&WorktreeRequest::Branch("new".to_owned()));
     assert!(matches!(named, Err(WorktreeError::RemoteName { .. })));
@@ -285,7 +293,8 @@ fn files_of_another_machine_are_copied_only_inside_the_worktree() {
             staged: Some(staged.to_string_lossy().into_owned()),
             ..pair.origin(&head)
         };
-        pair.copy.make(&place, "demo-bob", &WorktreeRequest::Own, &origin, &[])
+        let planned = pair.copy.plan(&place, "demo-bob", &WorktreeRequest::Own, &origin)?;
+        pair.copy.build(&planned, &origin, &[]).map(|built| built.checkout)
     };
     for hostile in ["../out", "/etc/x", ".git/hooks/post-commit"] {
         let refused = make(hostile).expect_err("refused");

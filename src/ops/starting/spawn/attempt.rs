@@ -1,7 +1,7 @@
 //! One attempt to start a batch on one backend: writes the files, places the launchers, waits for
 //! proof, and rolls back the members that failed.
 
-use super::batch::{BatchContext, Spawned};
+use super::batch::{BatchContext, Spawned, SpawnedBranch};
 use super::prepare::{self, MemberStart};
 use super::prove::{self, FailureCause, RecordWatcher, StartProof};
 use super::resolve::ResolvedLaunch;
@@ -219,6 +219,7 @@ fn accept(
         pid,
         cwd,
         host: None,
+        branch: start.new_checkout.as_ref().map(SpawnedBranch::of_checkout),
         watch: backend.how_to_watch(placement),
     })
 }

@@ -17,6 +17,7 @@ use model::members::mode::Mode;
 use model::members::placement::{BackendKind, Layout};
 use model::team::Team;
 use model::team::settings::{BackendChoice, Settings};
+use model::team::worktree::Checkout;
 use store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.
@@ -78,9 +79,33 @@ pub struct Spawned {
     /// Pid of the program, not of its launcher.
     pub pid: i32,
     pub cwd: String,
+    /// The branch of a new worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<SpawnedBranch>,
     /// A command or description of how to view the member.
     #[serde(skip)]
     pub watch: String,
+}
+
+/// The branch of a worktree that was made for a teammate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SpawnedBranch {
+    pub name: String,
+    /// The branch or revision that it starts from, if it is new.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The commit of the worktree.
+    pub commit: String,
+}
+
+impl SpawnedBranch {
+    pub(super) fn of_checkout(checkout: &Checkout) -> SpawnedBranch {
+        SpawnedBranch {
+            name: checkout.branch.clone(),
+            from: checkout.from.clone(),
+            commit: checkout.base.clone(),
+        }
+    }
 }
 
 /// The result of `--dry-run`: how a teammate would be started.

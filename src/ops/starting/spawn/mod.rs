@@ -28,7 +28,7 @@ use model::team::settings::Settings;
 use store::TeamStore;
 
 use batch::BatchContext;
-pub use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, StartedWhen};
+pub use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, SpawnedBranch, StartedWhen};
 pub(crate) use finish::RecoveredStarts;
 pub use finish::finish;
 pub(crate) use prove::left_until_ready;
@@ -141,6 +141,9 @@ fn start_for_task(batch: &BatchContext, spec: &LaunchSpec) -> Result<Spawned, Op
     batch.check_modes(slice::from_ref(&launch))?;
     let backend = backends::open_one_shot(batch.ctx, batch.team, spec.task);
     let attempts = attempt::attempt(batch, &[&launch], backend.as_ref(), None)?;
-    start::journal_warnings(batch.team, &start::warnings_of(slice::from_ref(&launch)));
-    attempts.into_iter().next().expect("each launch has its attempt").1
+    let (start, result) = attempts.into_iter().next().expect("each launch has its attempt");
+    let mut warnings = start::warnings_of(slice::from_ref(&launch));
+    warnings.extend(start.warning.map(|text| (start.member.name, text)));
+    start::journal_warnings(batch.team, &warnings);
+    result
 }

@@ -103,8 +103,11 @@ impl CommitSource<'_> {
         let cwd = self.ctx.caller.cwd.join(spec.cwd.as_deref().unwrap_or("."));
         let cwd: PathBuf = cwd.components().collect();
         let repository = Repository::find(&cwd, &self.ctx.caller.env)?;
-        let start = repository.start_for(self.link.host(), &title(self.team, name), request)?;
-        let files = repository.files_to_copy(&self.settings.worktree)?;
+        let rules = &self.settings.worktree;
+        let base = spec.base.as_deref().or(rules.base.as_deref());
+        let title = title(self.team, name);
+        let (start, from) = repository.start_for(self.link.host(), &title, request, base)?;
+        let files = repository.files_to_copy(rules)?;
         let top = repository.top().to_string_lossy().into_owned();
         let asked = CopyRequest {
             origin: here.clone(),
@@ -117,7 +120,7 @@ impl CommitSource<'_> {
         if !copy.has_commit {
             self.deliver(&repository, &here, &start, &copy.tips, &token)?;
         }
-        for (nth, bytes) in files.iter().enumerate() {
+        for (nth, (_, bytes)) in files.iter().enumerate() {
             self.link.upload(bytes, &token, &nth.to_string())?;
         }
         Ok(WorktreeOrigin {
@@ -125,7 +128,8 @@ impl CommitSource<'_> {
             repository: top,
             copy: copy.path,
             start,
-            files: self.settings.worktree.copy.clone(),
+            from,
+            files: files.into_iter().map(|(file, _)| file).collect(),
             staged: Some(self.link.transfer_dir(&token)),
         })
     }

@@ -48,6 +48,8 @@ pub(super) struct MemberStart {
     pub(super) new_mailbox: bool,
     /// The worktree, if it was created by this start and is to be removed on failure.
     pub(super) new_checkout: Option<Checkout>,
+    /// What failed without harm to that worktree.
+    pub(super) warning: Option<String>,
     /// The error of a backend that did not place the launcher.
     pub(super) not_placed: Option<BackendError>,
 }
@@ -67,6 +69,7 @@ impl MemberStart {
             first: None,
             new_mailbox: false,
             new_checkout: None,
+            warning: None,
             not_placed: None,
         }
     }
@@ -294,10 +297,12 @@ pub(super) fn write_files(
                 request,
                 origin: launch.spec.origin.as_ref(),
                 rules: &batch.settings.worktree,
+                base: launch.spec.base.as_deref(),
                 path: Path::new(&start.member.cwd),
             };
-            let (checkout, is_new) = worktree::furnish(batch.ctx, team, repository, &wanted)?;
-            start.new_checkout = is_new.then_some(checkout);
+            let furnished = worktree::furnish(batch.ctx, team, repository, &wanted)?;
+            start.new_checkout = furnished.is_new.then_some(furnished.checkout);
+            start.warning = furnished.warning;
         }
         team.make_workspace(&batch.settings.workspace, &launch.chat())?;
     }

@@ -196,6 +196,8 @@ fn sample() -> TeamSnapshot {
         branch: "site-ada".to_owned(),
         base: "0000".to_owned(),
         new_branch: true,
+        from: None,
+        is_unfinished: false,
         origin: None,
         copy: None,
     });
