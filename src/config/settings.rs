@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::manifest::Manifest;
-use model::board::board_policy::BoardPolicy;
+use model::board::policy::BoardPolicy;
 use model::decisions::rules::{RuleSet, TeamRules};
 use model::mail::access::LinkAccess;
 use model::members::budget::Budget;

@@ -207,6 +207,12 @@ fn id_02_nearest_agent_file_wins() {
     fs::create_dir_all(stage.at("work/repo/.claude/agents")).expect("dir");
     std::os::unix::fs::symlink(&secret, stage.at("work/repo/.claude/agents/t.md")).expect("link");
     assert_eq!(model(), json!("user"), "a link out of the repository is not followed");
+    // Files in folders below are found too, but a link to a folder, even to its own, is not followed.
+    let below = stage.at("work/repo/.claude/agents/team/review");
+    fs::create_dir_all(&below).expect("dir");
+    fs::write(below.join("s.md"), with("below")).expect("agent file");
+    std::os::unix::fs::symlink("../..", below.join("loop")).expect("link");
+    assert_eq!(model(), json!("below"));
     agent(&stage.at("work/repo/.claude"), "s.md", &with("top"));
     assert_eq!(model(), json!("top"));
     agent(&stage.at("work/repo/sub/.claude"), "s.md", &with("near"));

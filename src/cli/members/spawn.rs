@@ -17,7 +17,7 @@ use crate::read::text_from;
 use crate::setup::Setup;
 use crate::{interrupt, json};
 use backend::choose::Chosen;
-use model::board::board_policy::Pull;
+use model::board::policy::Pull;
 use model::board::task_ref::TaskRef;
 use model::decisions::rules::Rule;
 use model::id::{HostName, MemberName};

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::roles::tools;
 use super::spec::MemberSpec;
 use crate::{Faults, Place};
-use model::board::board_policy::Pull;
+use model::board::policy::Pull;
 use model::board::waiting::Ability;
 use model::decisions::rules::{RuleList, RuleSet, TeamRules};
 use model::mail::access::LinkAccess;

@@ -1,10 +1,10 @@
 //! Rules over several tasks: who may claim what, what is blocked, and which edges would close a
 //! cycle. The store applies the answers under its locks.
 
-pub mod board_policy;
 pub mod cycle;
 pub mod external_change;
 pub mod limits;
+pub mod policy;
 pub mod results;
 pub mod search;
 pub mod task;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::board_policy::Pull;
+use crate::board::policy::Pull;
 use crate::board::task::{Task, TaskState};
 use crate::board::waiting::Ability;
 use crate::board::{self, Board};

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::board_policy::Pull;
+use crate::board::policy::Pull;
 use crate::board::waiting::Ability;
 use crate::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
 use crate::mail::access::LinkAccess;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::board::board_policy::{BoardPolicy, Pull};
 use crate::board::limits::Limits;
+use crate::board::policy::{BoardPolicy, Pull};
 use crate::board::task::Task;
 use crate::board::workspace::WorkspaceRules;
 use crate::decisions::rules::TeamRules;

@@ -278,7 +278,7 @@ pub(crate) struct WantedWorktree<'a> {
 }
 
 /// The worktree of a member that is about to start.
-pub(crate) struct Furnished {
+pub(crate) struct ObtainedWorktree {
     pub checkout: Checkout,
     pub is_new: bool,
     /// What failed without harm to the checkout.
@@ -292,12 +292,12 @@ pub(crate) struct Furnished {
 /// # Errors
 /// [`OpsError::WorktreeOnHost`] if the member has one on another host; [`OpsError::Worktree`] if it
 /// cannot be created. Nothing of it is left then.
-pub(crate) fn furnish(
+pub(crate) fn obtain(
     ctx: &Context,
     team: &TeamStore,
     repository: &Repository,
     wanted: &WantedWorktree<'_>,
-) -> Result<Furnished, OpsError> {
+) -> Result<ObtainedWorktree, OpsError> {
     let WantedWorktree { name, request, path, .. } = *wanted;
     let known = team.settings()?.and_then(|settings| settings.checkouts.get(name).cloned());
     if let (Some(here), Some(had)) = (team.host(), &known) {
@@ -319,7 +319,7 @@ pub(crate) fn furnish(
             },
         };
         if is_usable && is_same {
-            return Ok(Furnished { checkout: had, is_new: false, warning: None });
+            return Ok(ObtainedWorktree { checkout: had, is_new: false, warning: None });
         }
     }
     let BuiltWorktree { checkout, warning } = make(ctx, team, repository, wanted)?;
@@ -329,7 +329,7 @@ pub(crate) fn furnish(
         Some(from) => note.with("from", from.as_str()),
         None => note,
     })?;
-    Ok(Furnished { checkout, is_new: true, warning })
+    Ok(ObtainedWorktree { checkout, is_new: true, warning })
 }
 
 /// Makes a worktree, which is on record from before its first file on.

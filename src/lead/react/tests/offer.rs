@@ -1,7 +1,7 @@
 //! Offers of free tasks to idle members, on a simulated clock.
 
 use super::*;
-use model::board::board_policy::Pull;
+use model::board::policy::Pull;
 use model::mail::scope::Scope;
 
 type Change = fn(&mut Task);

@@ -5,7 +5,7 @@ use crate::authority::access;
 use crate::error::names;
 use crate::{Context, OpsError, now};
 use model::board::Board;
-use model::board::board_policy::{self, BoardPolicy, BoardVersion};
+use model::board::policy::{self, BoardPolicy, BoardVersion};
 use model::board::task::{Task, TaskState};
 use model::id::{MemberName, TaskId};
 use model::mail::scope::Scope;
@@ -71,7 +71,7 @@ pub(crate) fn may_create(
         return Ok(());
     }
     let (board, looked_at) = (board(team)?, team.looked_at(&ctx.speaker)?);
-    board_policy::has_seen_all(board.work(), &ctx.speaker, looked_at).map_err(|unseen| {
+    policy::has_seen_all(board.work(), &ctx.speaker, looked_at).map_err(|unseen| {
         let new = unseen.map(|id| format!("; task {id} is new since you looked"));
         OpsError::refused(
             format!(

@@ -300,9 +300,9 @@ pub(super) fn write_files(
                 base: launch.spec.base.as_deref(),
                 path: Path::new(&start.member.cwd),
             };
-            let furnished = worktree::furnish(batch.ctx, team, repository, &wanted)?;
-            start.new_checkout = furnished.is_new.then_some(furnished.checkout);
-            start.warning = furnished.warning;
+            let obtained = worktree::obtain(batch.ctx, team, repository, &wanted)?;
+            start.new_checkout = obtained.is_new.then_some(obtained.checkout);
+            start.warning = obtained.warning;
         }
         team.make_workspace(&batch.settings.workspace, &launch.chat())?;
     }
