@@ -1,5 +1,5 @@
 //! Architecture rules as tests on the source text, which the compiler does not check: access to the
-//! OS, rooms, cycles, exports, file form, top-level names. `docs/dev/architecture.md` gives the reasons.
+//! OS, rooms, cycles, exports, file form, top-level names. Reasons: `docs/dev/architecture.md`.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 #[path = "tidy/catches.rs"]

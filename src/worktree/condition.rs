@@ -137,9 +137,9 @@ impl Repository {
     /// uses `--force`, so that git can still refuse.
     ///
     /// # Errors
-    /// [`WorktreeError::Git`] if the worktree's condition cannot be determined; nothing was removed
-    /// then. The same if an unfinished one cannot be removed. [`WorktreeError::Exec`] if git cannot be run or times out, at worst between the
-    /// removal of the worktree and that of its branch.
+    /// [`WorktreeError::Git`] if the worktree's condition cannot be determined, and nothing was
+    /// removed, or if an unfinished one cannot be removed. [`WorktreeError::Exec`] if git cannot be
+    /// run or times out, at worst between the removal of the worktree and that of its branch.
     pub fn remove(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {

@@ -1,6 +1,5 @@
-//! Creates a worktree, hides it from the repository's status and prepares it for its member. If a
-//! step fails, the worktree is removed again. One whose creation is cut off is on record, so that it
-//! is removed later.
+//! Creates a worktree, hides it from the repository's status and prepares it for its member, and
+//! removes one that could not be completed. The caller keeps a record of it meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use super::error::WorktreeError;
 use super::git;
 use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
+use super::start::{WorktreeStart, remote_ref};
 use model::team::worktree::{Checkout, Rules, WorktreeRequest};
 use model::text;
 use sys::exec::{self, ExecCommand};
@@ -21,8 +21,8 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 /// Size limit of all files that are sent to another host for one worktree, in bytes.
 const LARGEST_SUM: usize = 256 * 1024 * 1024;
 
-/// The file that names ignored files which a new worktree needs, as Claude Code reads it. It has the
-/// syntax of `.gitignore`.
+/// The file that names the ignored files which a new worktree needs, as for Claude Code. It has
+/// the syntax of `.gitignore`.
 const INCLUDE: &str = ".worktreeinclude";
 
 /// What a new worktree gets besides its commit.
@@ -60,22 +60,12 @@ impl Repository {
         if fs::exists(path) {
             return Err(WorktreeError::Taken { path: shown });
         }
-        let branch = request.branch(name);
-        let (base, from) = match (self.tip(branch)?, request) {
-            (Some(_), WorktreeRequest::Own) => {
-                return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
-            }
-            (Some(tip), WorktreeRequest::Branch(_)) => (tip, None),
-            (None, _) => {
-                let start = self.start(request, base)?;
-                (start.commit, Some(start.name))
-            }
-        };
+        let WorktreeStart { commit, from } = self.start(name, request, base)?;
         Ok(Checkout {
             repository: self.top.to_string_lossy().into_owned(),
             path: shown,
-            branch: branch.to_owned(),
-            base,
+            branch: request.branch(name).to_owned(),
+            base: commit,
             new_branch: from.is_some(),
             from,
             is_unfinished: true,
@@ -90,7 +80,7 @@ impl Repository {
     /// [`WorktreeError::Git`] if git refuses (for example because the branch is checked out
     /// elsewhere), [`WorktreeError::Copy`] and [`WorktreeError::Setup`] if a file or the setup
     /// command fails, [`WorktreeError::Exec`] and [`WorktreeError::File`] if git or a file operation
-    /// fails. Nothing of it is left then, unless [`Repository::discard`] fails too.
+    /// fails. [`Repository::discard`] removes what exists then.
     pub fn build(&self, planned: &Checkout, rules: &Rules) -> Result<BuiltWorktree, WorktreeError> {
         let content = NewContent { files: self.sources(rules)?, setup: &rules.setup };
         self.build_with(planned, &content)
@@ -159,15 +149,6 @@ impl Repository {
         planned: &Checkout,
         content: &NewContent<'_>,
     ) -> Result<BuiltWorktree, WorktreeError> {
-        // The caller reports the error that led here; a second one would hide it.
-        self.try_build(planned, content).inspect_err(|_| drop(self.discard(planned)))
-    }
-
-    fn try_build(
-        &self,
-        planned: &Checkout,
-        content: &NewContent<'_>,
-    ) -> Result<BuiltWorktree, WorktreeError> {
         self.hide(Path::new(&planned.path))?;
         let warning = self.add(planned)?;
         // With symbolic links resolved, as git and `getcwd` report the path.
@@ -185,8 +166,9 @@ impl Repository {
         let Checkout { path, branch, base, .. } = planned;
         let tracked = planned.from.as_ref().map(|name| self.is_tracked(branch, name));
         let tracked = tracked.transpose()?.unwrap_or_default();
+        let remote = remote_ref(planned.from.as_deref().unwrap_or_default());
         let start: Vec<&str> = match &planned.from {
-            Some(name) if tracked => vec!["--track", "-b", branch, path, name],
+            Some(_) if tracked => vec!["--track", "-b", branch, path, &remote],
             _ if planned.new_branch => vec!["--no-track", "-b", branch, path, base],
             _ => vec![path, branch],
         };

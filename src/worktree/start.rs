@@ -1,48 +1,58 @@
-//! The commit that a new branch starts from.
+//! The commit that a worktree starts from.
 
 use super::error::WorktreeError;
 use super::preview::name_of_head;
 use super::repository::Repository;
 use model::team::worktree::WorktreeRequest;
 
-/// The start of a new branch.
-pub(super) struct BranchStart {
+/// The commit that a worktree starts from.
+pub(super) struct WorktreeStart {
     pub(super) commit: String,
-    /// Its name for people: a branch, a tag or an abbreviated commit.
-    pub(super) name: String,
+    /// The name of the commit for people, if a new branch starts there: a branch, a tag or an
+    /// abbreviated commit.
+    pub(super) from: Option<String>,
 }
 
 impl Repository {
-    /// Returns the start of a new branch: `base`; else, for a branch that the caller named, the
-    /// branch of the only remote that has one of this name; else what is checked out in the caller's
-    /// checkout.
+    /// Returns the start of a worktree. That is an existing branch, if the caller named it. A new
+    /// branch starts from `base`; else, if the caller named it, from the branch of the only remote
+    /// that has one of this name; else from the commit of the caller's checkout. `name` is the name
+    /// of the new branch for [`WorktreeRequest::Own`].
     ///
     /// # Errors
-    /// [`WorktreeError::NoBase`] if git does not know `base`, [`WorktreeError::Ambiguous`] if
-    /// several remotes have the branch.
+    /// [`WorktreeError::BranchTaken`] if the branch `name` exists, [`WorktreeError::NoBase`] if git
+    /// does not know `base`, [`WorktreeError::Ambiguous`] if several remotes have the branch.
     pub(super) fn start(
         &self,
+        name: &str,
         request: &WorktreeRequest,
         base: Option<&str>,
-    ) -> Result<BranchStart, WorktreeError> {
-        let there = self.git.at(&self.here);
-        let commit = |revision: &str| {
-            let revision = format!("{revision}^{{commit}}");
-            there.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &revision])
+    ) -> Result<WorktreeStart, WorktreeError> {
+        let remote = match (self.tip(request.branch(name))?, request, base) {
+            (Some(_), WorktreeRequest::Own, _) => {
+                return Err(WorktreeError::BranchTaken { branch: name.to_owned() });
+            }
+            (Some(commit), WorktreeRequest::Branch(_), _) => {
+                return Ok(WorktreeStart { commit, from: None });
+            }
+            (None, WorktreeRequest::Branch(branch), None) => self.branch_of_remote(branch)?,
+            (None, _, _) => None,
         };
-        let name = match (base, request) {
-            (Some(base), _) => base.to_owned(),
-            (None, WorktreeRequest::Branch(branch)) => match self.branch_of_remote(branch)? {
-                Some(found) => found,
-                None => name_of_head(&there, "ask for the commit to start from")?,
-            },
-            (None, WorktreeRequest::Own) => {
-                name_of_head(&there, "ask for the commit to start from")?
+        let there = self.git.at(&self.here);
+        // A branch and a tag may have the same short name.
+        let (revision, from) = match (base, remote) {
+            (Some(base), _) => (base.to_owned(), base.to_owned()),
+            (None, Some(remote)) => (remote_ref(&remote), remote),
+            (None, None) => {
+                let from = name_of_head(&there, "ask for the commit to start from")?;
+                ("HEAD".to_owned(), from)
             }
         };
-        let found = commit(&name)?;
-        let commit = found.ok_or_else(|| WorktreeError::NoBase { base: name.clone() })?;
-        Ok(BranchStart { commit, name })
+        let commit = format!("{revision}^{{commit}}");
+        let commit =
+            there.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?;
+        let commit = commit.ok_or_else(|| WorktreeError::NoBase { base: from.clone() })?;
+        Ok(WorktreeStart { commit, from: Some(from) })
     }
 
     /// Returns the name of a branch of a remote, `REMOTE/BRANCH`. As git does, it prefers the remote
@@ -69,7 +79,7 @@ impl Repository {
     }
 
     fn is_branch_of(&self, remote: &str, branch: &str) -> Result<bool, WorktreeError> {
-        let name = format!("refs/remotes/{remote}/{branch}");
+        let name = remote_ref(&format!("{remote}/{branch}"));
         Ok(self.git.ask(&["rev-parse", "--verify", "--quiet", &name])?.is_some())
     }
 
@@ -79,4 +89,9 @@ impl Repository {
         let remote = name.strip_suffix(branch).and_then(|remote| remote.strip_suffix('/'));
         remote.map_or(Ok(false), |remote| self.is_branch_of(remote, branch))
     }
+}
+
+/// Returns the full name of a branch of a remote, `REMOTE/BRANCH`.
+pub(super) fn remote_ref(name: &str) -> String {
+    format!("refs/remotes/{name}")
 }

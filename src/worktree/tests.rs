@@ -156,7 +156,9 @@ fn make(
 ) -> Result<Checkout, WorktreeError> {
     let path = repository.place(rules.dir.as_deref(), "demo-bob");
     let planned = repository.plan(&path, "demo-bob", request, rules.base.as_deref())?;
-    Ok(repository.build(&planned, rules)?.checkout)
+    let built = repository.build(&planned, rules);
+    let built = built.inspect_err(|_| repository.discard(&planned).expect("discarded"));
+    Ok(built?.checkout)
 }
 
 #[test]

@@ -43,17 +43,8 @@ impl Repository {
         if self.git.ask(&["remote", "get-url", host.as_str()])?.is_some() {
             return Err(WorktreeError::RemoteName { host: host.clone() });
         }
-        let tip = self.tip(request.branch(name))?;
-        match (tip, request) {
-            (Some(_), WorktreeRequest::Own) => {
-                Err(WorktreeError::BranchTaken { branch: name.to_owned() })
-            }
-            (Some(tip), WorktreeRequest::Branch(_)) => Ok((tip, None)),
-            (None, _) => {
-                let start = self.start(request, base)?;
-                Ok((start.commit, Some(start.name)))
-            }
-        }
+        let start = self.start(name, request, base)?;
+        Ok((start.commit, start.from))
     }
 
     /// Returns the settings for a host's copy.

@@ -187,8 +187,7 @@ fn manifest_configures_worktrees() {
     stage.assert_clean();
 }
 
-/// EN-09: where the caller stands decides, also for one who is a member in a worktree of its own, and
-/// `spawn` and the journal say what a new branch starts from.
+/// EN-09: a new branch starts from the caller's checkout, and `spawn` and the journal say so.
 #[test]
 fn en_09_spawn_says_what_a_new_branch_starts_from() {
     let stage = stage();

@@ -19,7 +19,7 @@ impl Source {
         Source { name: name.to_owned(), words: without_tests(&words(text)) }
     }
 
-    /// Returns the module path below its crate's name: `src/store/mail/mailbox.rs` is `store::mail::mailbox`,
+    /// Returns the module path below its crate's name: `src/store/usage.rs` is `store::usage`,
     /// `src/store/lib.rs` is `store`, `src/ops/mail/mod.rs` is `ops::mail`.
     pub(crate) fn module(&self) -> Vec<String> {
         let inner = self.name.trim_start_matches("src/").trim_end_matches(".rs");
@@ -46,8 +46,7 @@ pub(crate) fn sources() -> Vec<Source> {
     found
 }
 
-/// Returns the crate and the text of every file below `src` and `tests`, tests too. The crate of the
-/// latter is `tests`.
+/// Returns the crate and the text of every file below `src` and `tests`, which counts as a crate.
 pub(crate) fn all_texts() -> Vec<(String, String)> {
     let crate_of = |name: &str| {
         let mut folders = name.split('/');

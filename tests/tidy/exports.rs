@@ -15,8 +15,7 @@ fn every_export_is_used_by_another_crate() {
 }
 
 /// Returns one line for each `pub` item of a crate whose name no other crate mentions. A type may
-/// also be part of another `pub` item. `texts` are the names of crates and the text of each of their
-/// files, tests too.
+/// also be part of another `pub` item. `texts` has the crate and the text of each file, tests too.
 pub(crate) fn problems(files: &[Source], texts: &[(String, String)]) -> Vec<String> {
     let mut mentioned: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (folder, text) in texts {

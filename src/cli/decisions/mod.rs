@@ -1,4 +1,4 @@
-//! Verbs for what somebody must decide: requests, answers and rules.
+//! Verbs for requests, answers and rules.
 
 pub(crate) mod answer;
 pub(crate) mod ask;

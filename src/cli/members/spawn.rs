@@ -416,7 +416,7 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
     }
 }
 
-/// Describes what the branch of a new worktree starts from: ` on new branch t-ann from dev (1a2b3c4)`.
+/// Describes the branch of a new worktree: ` on new branch t-ann from dev (1a2b3c4)`.
 fn branch_words(branch: &SpawnedBranch) -> String {
     let commit: String = branch.commit.chars().take(7).collect();
     let name = text::line(&branch.name);

@@ -1,6 +1,6 @@
 //! Markdown check lists: `- [ ] text` is a task and `- [x] text` one that is done. An item is
-//! blocked by the items below it. Other marks of such lists are read too: `- [-]` and `- [~]` are
-//! tasks at which somebody works, and `- [ ]*` is an optional one.
+//! blocked by the items below it. Marks of other programs are read as open tasks, with a note:
+//! `- [-]` and `- [~]` for a task in progress, and `- [ ]*` for an optional one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -18,8 +18,8 @@ use super::manifest::Manifest;
 pub use fault_list::MAX_FAULTS;
 use model::board::task_definition::TaskFile;
 
-/// The kinds of files, each with its extension. A file of issues of beads has that of a plan, and one
-/// of Task Master that of an export.
+/// The kinds of files, each with its extension. The issues of beads have that of a plan, and the
+/// tasks of Task Master that of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
 pub enum TaskFileKind {
     #[strum(serialize = "jsonl")]

@@ -1,5 +1,5 @@
-//! The `tasks.json` of Task Master: lists of tasks by tag, with tasks below them. As in a check list,
-//! a task is blocked by those below it.
+//! The `tasks.json` of Task Master: lists of tasks by tag, with tasks below them. A task is blocked
+//! by those below it, as in a check list.
 
 use std::collections::BTreeMap;
 

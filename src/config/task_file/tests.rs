@@ -125,14 +125,14 @@ fn tk_16_other_marks_of_check_lists_are_tasks_with_a_note() {
     );
     assert_eq!(file.tasks[2].after, ["todo-list/below"]);
     let notes: Vec<(usize, &str)> =
-        file.notes.iter().map(|note| (note.line, note.text.split(';').next().unwrap())).collect();
+        file.notes.iter().map(|note| (note.line, note.text.as_str())).collect();
     assert_eq!(
         notes,
         [
-            (4, "marked as optional"),
-            (5, "marked as in progress"),
-            (6, "marked as in progress"),
-            (7, "marked as optional"),
+            (4, "marked as optional; taken like the others"),
+            (5, "marked as in progress; taken as open"),
+            (6, "marked as in progress; taken as open"),
+            (7, "marked as optional; taken like the others"),
         ]
     );
 }

@@ -13,11 +13,11 @@ pub struct TaskFile {
     pub plan: Option<PlanHeader>,
     /// In the order of the file.
     pub tasks: Vec<TaskDefinition>,
-    /// What is not taken as it is in the file, in its order.
+    /// Items that are left out or changed, in the order of the file.
     pub notes: Vec<FileNote>,
 }
 
-/// A part of a file of tasks that is left out, or taken differently.
+/// An item of a file of tasks that is left out or changed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileNote {
     /// From 1.
@@ -59,14 +59,14 @@ pub fn all_of(plan: &str) -> String {
     format!("{plan}/*")
 }
 
-/// Returns the plan of which an entry of [`Extra::after`](crate::board::task::Extra::after) names all
-/// tasks.
+/// Returns the plan if an entry of [`Extra::after`](crate::board::task::Extra::after) names all of
+/// its tasks.
 pub fn whole_plan(entry: &str) -> Option<&str> {
     entry.strip_suffix("/*")
 }
 
-/// Returns true if an entry of [`Extra::after`](crate::board::task::Extra::after) names the task with this
-/// key.
+/// Returns true if an entry of [`Extra::after`](crate::board::task::Extra::after) names the task
+/// with this key.
 pub fn names_key(entry: &str, key: &str) -> bool {
     match whole_plan(entry) {
         Some(plan) => key.strip_prefix(plan).is_some_and(|rest| rest.starts_with('/')),

@@ -12,7 +12,7 @@ use crate::text;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRef {
     Id(TaskId),
-    /// See [`Extra::key`](crate::board::task::Extra::key). Not checked: the key of a manifest may be any
+    /// See [`Extra::key`](crate::board::task::Extra::key). Not checked: that of a manifest may be any
     /// text.
     Key(String),
 }

@@ -1,4 +1,4 @@
-//! What somebody must decide: questions, requests and rules.
+//! Questions, requests and rules.
 
 pub mod question;
 pub mod request;

@@ -101,8 +101,8 @@ pub(crate) fn resolve_role(
     Err(OpsError::unknown_word("role", name, &known, own))
 }
 
-/// Returns the agent files in a directory and, as Claude Code finds them, in those below it. Those of
-/// a directory come before those below it. A link to a directory is not followed.
+/// Returns the agent files in a directory, then those in the directories below it, as Claude Code
+/// finds them. A link to a directory is not followed.
 fn agent_files(dir: &Path) -> Result<Vec<PathBuf>, FsError> {
     let mut found = Vec::new();
     let mut dirs = VecDeque::from([dir.to_owned()]);
@@ -111,19 +111,12 @@ fn agent_files(dir: &Path) -> Result<Vec<PathBuf>, FsError> {
             let path = dir.join(&name);
             if name.ends_with(ENDING) {
                 found.push(path);
-            } else if fs::is_dir(&path) && is_itself(&path) {
+            } else if fs::is_dir(&path) && fs::refuse_link(&path).is_ok() {
                 dirs.push_back(path);
             }
         }
     }
     Ok(found)
-}
-
-/// Returns whether the last part of a path is no symbolic link.
-fn is_itself(path: &Path) -> bool {
-    let parent = path.parent().and_then(|dir| fs::canonical(dir).ok());
-    let here = parent.zip(path.file_name()).map(|(dir, name)| dir.join(name));
-    here.is_some_and(|here| fs::canonical(path).is_ok_and(|real| real == here))
 }
 
 /// Returns the directories of agent files, nearest first: from `cwd` up to the top of its

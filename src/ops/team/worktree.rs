@@ -286,8 +286,8 @@ pub(crate) struct ObtainedWorktree {
 }
 
 /// Returns the worktree for a member that is about to start on this host: its earlier one, else a
-/// new one. A new one is on record before it exists, so that one whose creation is cut off is removed
-/// by the next start, or with the team.
+/// new one. A new one is on record before it exists: the next start, or the end of the team, removes
+/// one whose creation was cut off.
 ///
 /// # Errors
 /// [`OpsError::WorktreeOnHost`] if the member has one on another host; [`OpsError::Worktree`] if it

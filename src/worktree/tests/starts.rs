@@ -167,6 +167,29 @@ fn en_09_branch_that_only_a_remote_has_is_taken_from_there() {
     assert_eq!(lab.made().from.as_deref(), Some("main"));
 }
 
+/// EN-09: git prefers a tag to a branch of its short name.
+#[test]
+fn en_09_tag_with_the_name_of_a_branch_is_not_the_start() {
+    let lab = Lab::new();
+    let origin = other_clone(&lab, "origin");
+    lab.git(&["remote", "add", "origin", &origin.to_string_lossy()]);
+    lab.git(&["fetch", "--quiet", "origin"]);
+    lab.git(&["tag", "main"]);
+    lab.git(&["tag", "origin/feat/x"]);
+    lab.commit(&lab.top.to_string_lossy(), "b.txt", "b");
+    let made = lab.made();
+    assert_eq!(
+        (made.base.clone(), made.from.as_deref()),
+        (lab.git(&["rev-parse", "HEAD"]), Some("heads/main"))
+    );
+    lab.goes(&made);
+    let made = lab.make(&branch("feat/x")).expect("a worktree");
+    assert_eq!(made.base, lab.git_in(&origin, &["rev-parse", "feat/x"]));
+    let upstream = ["rev-parse", "--symbolic-full-name", "@{upstream}"];
+    assert_eq!(lab.git_in(Path::new(&made.path), &upstream), "refs/remotes/origin/feat/x");
+    lab.goes(&made);
+}
+
 #[test]
 fn en_09_new_branch_starts_where_the_caller_stands() {
     let lab = Lab::new();

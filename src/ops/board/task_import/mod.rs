@@ -33,7 +33,7 @@ pub struct Imported {
     pub unchanged: usize,
     /// Tasks that are done in the file and not on the board.
     pub skipped: usize,
-    /// What is not taken as it is in a file: `FILE:LINE: TEXT`.
+    /// Items that are left out or changed, each as `FILE:LINE: TEXT`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
