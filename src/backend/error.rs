@@ -8,8 +8,8 @@ pub enum BackendError {
     /// The program behind the backend is missing or does not work.
     #[error("{program} does not work here: {problem}")]
     Unavailable { program: &'static str, problem: String },
-    /// tmux rejected a command; `stderr` is its own message.
-    #[error("tmux refused `{command}`: {stderr}")]
+    /// tmux rejected a command; `stderr` is its own message. It comes first: a command may be long.
+    #[error("tmux: {stderr} (the command was: {command})")]
     Refused { command: String, stderr: String },
     /// tmux gave an answer that could not be parsed.
     #[error("tmux answered `{command}` with {answer:?}")]
@@ -54,6 +54,11 @@ pub enum BackendError {
 }
 
 impl BackendError {
+    /// Returns whether tmux rejected a command with this message.
+    pub(crate) fn says(&self, message: &str) -> bool {
+        matches!(self, BackendError::Refused { stderr, .. } if stderr.ends_with(message))
+    }
+
     /// An instruction for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {

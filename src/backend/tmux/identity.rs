@@ -120,11 +120,7 @@ pub(super) fn verify<'p>(
 /// its process is given time to disappear before it is judged (SD-13).
 fn list_panes_once(claim: &PaneClaim<'_>, program: &Path) -> PaneListing {
     let listing = list_panes(&claim.server(program), Vec::new());
-    if listing
-        .problem
-        .as_ref()
-        .is_some_and(|problem| problem.to_string().ends_with("server exited unexpectedly"))
-    {
+    if listing.problem.as_ref().is_some_and(|problem| problem.says("server exited unexpectedly")) {
         let ProcessId { pid, start } = claim.recorded.server;
         proc::wait_exit(Process { pid, start }, EXIT_GRACE);
     }
@@ -140,7 +136,7 @@ pub(super) fn list_panes(server: &Server<'_>, mut before: Vec<Unit>) -> PaneList
         problem = answer.problem.or(problem);
     }
     // A server with `exit-empty` off and without sessions reports its lack of panes as this error.
-    let problem = problem.filter(|problem| !problem.to_string().ends_with("no current target"));
+    let problem = problem.filter(|problem| !problem.says("no current target"));
     PaneListing {
         server: rows(&lines).first().map(|row: &ServerRow| row.pid),
         panes: rows(&lines),

@@ -14,7 +14,7 @@ use super::command::{PaneId, PlainWord, Server, Unit, WindowId, share_error};
 use super::label;
 use super::row::{MadeRow, PaneRow, rows};
 use super::survey::{
-    Column, LeadColumn, ServerSurvey, TargetSession, TeamWindow, survey_server, team_name,
+    Column, DETACHED, LeadColumn, ServerSurvey, TargetSession, TeamWindow, survey_server, team_name,
 };
 use super::verb::{self, Edge, PaneGuard};
 use crate::{BackendError, Label, PlacementRequest, TmuxHome};
@@ -147,19 +147,27 @@ impl<'a> PaneBatch<'a> {
         };
         let shares = share(waiting.len(), &free, capacity);
         let mut queue = waiting.iter().copied();
-        let mut splits = Vec::new();
+        let mut tiled = Vec::new();
         for (window, count) in survey.team_windows.iter().zip(&shares.there) {
             let members: Vec<usize> = queue.by_ref().take(*count).collect();
             if !members.is_empty() {
-                splits.push(PaneStep::change(verb::tile(window.id)));
+                tiled.push(PaneStep::change(verb::tile(window.id)));
             }
-            splits.extend(members.into_iter().map(|nth| self.split(nth, window.id, &window.name)));
+            tiled.extend(members.into_iter().map(|nth| self.split(nth, window.id, &window.name)));
         }
         let groups: Vec<Vec<usize>> =
             shares.new.iter().map(|count| queue.by_ref().take(*count).collect()).collect();
         let mut firsts = self.windows(survey, &groups);
         firsts.extend(column.and_then(|column| self.open_column(column, beside)));
         self.send(survey, firsts)?;
+        let mut splits: Vec<PaneStep> =
+            groups.iter().filter_map(|group| self.mark_window(survey, group)).collect();
+        let has_session = matches!(survey.target, TargetSession::Existing { .. });
+        if survey.is_unwatched && (has_session || !splits.is_empty()) {
+            let restore = verb::restore_size(&survey.target.window_target(), survey.size);
+            splits.push(PaneStep::change(restore));
+        }
+        splits.extend(tiled);
         for group in &groups {
             splits.extend(self.fill_window(survey, group));
         }
@@ -271,24 +279,37 @@ impl<'a> PaneBatch<'a> {
         }
     }
 
-    /// Marks a new window as the team's and adds the rest of its group, as many as fit into its
-    /// actual size.
-    fn fill_window(&self, survey: &ServerSurvey, group: &[usize]) -> Vec<PaneStep> {
-        let Some((first, rest)) = group.split_first() else { return Vec::new() };
-        let PaneState::Placed(placed) = &self.panes[*first].state else { return Vec::new() };
+    /// The first pane of a group that has one.
+    fn first_pane(&self, group: &[usize]) -> Option<&PlacedPane> {
+        match &self.panes[*group.first()?].state {
+            PaneState::Placed(placed) => Some(placed),
+            PaneState::Waiting | PaneState::Refused(_) => None,
+        }
+    }
+
+    /// Marks the new window of a group as the team's.
+    fn mark_window(&self, survey: &ServerSurvey, group: &[usize]) -> Option<PaneStep> {
+        let window = self.first_pane(group)?.row.window;
         let tag = PlainWord::from_text(&self.home.tag);
-        let unit = verb::mark_window(placed.row.window, &tag, self.home.layout != Layout::Windows);
-        let mut steps = vec![PaneStep::change(unit)];
+        let unit = verb::mark_window(window, &tag, self.home.layout != Layout::Windows);
+        let hook = survey.is_own.then(|| verb::keep_size(window, DETACHED));
+        Some(PaneStep::change(hook.into_iter().fold(unit, Unit::then)))
+    }
+
+    /// Adds the rest of a group to its new window, as many as fit into the size of the window.
+    fn fill_window(&self, survey: &ServerSurvey, group: &[usize]) -> Vec<PaneStep> {
+        let (Some(placed), Some((_, rest))) = (self.first_pane(group), group.split_first()) else {
+            return Vec::new();
+        };
         if survey.arranged {
             let panes = [(placed.row.pane, placed.row.height)];
             let slot = Slot { window: placed.row.window, name: &placed.window_name, beside: false };
-            steps.extend(self.stack_panes(&panes, rest, slot));
-            return steps;
+            return self.stack_panes(&panes, rest, slot);
         }
-        let more = capacity(Size { width: placed.row.width, height: placed.row.height }) - 1;
+        let made = Size { width: placed.row.width, height: placed.row.height };
+        let more = capacity(if survey.is_unwatched { survey.size } else { made }) - 1;
         let split = |nth: &usize| self.split(*nth, placed.row.window, &placed.window_name);
-        steps.extend(rest.iter().take(more).map(split));
-        steps
+        rest.iter().take(more).map(split).collect()
     }
 
     fn split(&self, nth: usize, window: WindowId, name: &str) -> PaneStep {

@@ -9,8 +9,9 @@ use crate::{BackendError, TmuxHome};
 use model::members::placement::ProcessId;
 use sys::proc::Process;
 
-/// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
-const DETACHED: Size = Size { width: 200, height: 50 };
+/// The size of a session of our own without a client, large enough for programs that adapt to their
+/// terminal (PM-02).
+pub(super) const DETACHED: Size = Size { width: 200, height: 50 };
 
 /// The session for the team's new panes.
 #[derive(Debug, Clone)]
@@ -91,6 +92,10 @@ pub(super) enum Column {
 #[derive(Debug, Clone)]
 pub(super) struct ServerSurvey {
     pub(super) target: TargetSession,
+    /// The session is the team's own.
+    pub(super) is_own: bool,
+    /// No client is attached to the team's own session, so that phalanx decides its size.
+    pub(super) is_unwatched: bool,
     /// The expected size of a new window.
     pub(super) size: Size,
     /// The team's windows in the session.
@@ -151,13 +156,30 @@ pub(super) fn survey_server(
         || team_session(home, &tag, &sessions),
         |row| TargetSession::Existing { id: row.id, name: row.name.clone() },
     );
+    let is_own = match &target {
+        TargetSession::New(_) => true,
+        TargetSession::Existing { id, .. } => {
+            sessions.iter().any(|row| row.id == *id && row.tag == tag.as_str())
+        }
+    };
+    let is_unwatched = is_own && !clients.iter().any(|row| target.is(row.session));
     let own = own.filter(|own| target.is(own.session));
-    let size = own.map_or_else(|| session_size(&target, &windows), |own| own.window_size);
+    let size = match own {
+        _ if is_unwatched => DETACHED,
+        Some(own) => own.window_size,
+        None => session_size(&target, &windows),
+    };
     let arranged = clients.iter().any(|row| row.control && target.is(row.session));
-    let team_windows = if arranged { Vec::new() } else { team_windows(&target, &tag, &windows) };
+    let team_windows = if arranged {
+        Vec::new()
+    } else {
+        team_windows(&target, &tag, &windows, is_unwatched.then_some(DETACHED))
+    };
     let lead_column = lead_column(own, &target, &tag, (&panes, &windows));
     Ok(ServerSurvey {
         target,
+        is_own,
+        is_unwatched,
         size,
         team_windows,
         lead_column,
@@ -242,14 +264,19 @@ pub(super) fn team_name(team: &str) -> PlainWord {
 }
 
 /// Lists the team's windows in its session, without hidden ones and those that a person has zoomed,
-/// because a split would end the zoom (LY-05).
-fn team_windows(target: &TargetSession, tag: &PlainWord, windows: &[WindowRow]) -> Vec<TeamWindow> {
+/// because a split would end the zoom (LY-05). They will have the size `restored`, if any.
+fn team_windows(
+    target: &TargetSession,
+    tag: &PlainWord,
+    windows: &[WindowRow],
+    restored: Option<Size>,
+) -> Vec<TeamWindow> {
     let TargetSession::Existing { id, .. } = target else { return Vec::new() };
     let is_usable = |row: &&WindowRow| {
         row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed
     };
     let team_window = |row: &WindowRow| {
-        let size = Size { width: row.width, height: row.height };
+        let size = restored.unwrap_or(Size { width: row.width, height: row.height });
         TeamWindow {
             id: row.id,
             name: row.name.clone(),

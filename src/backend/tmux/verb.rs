@@ -7,9 +7,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use tmux_interface::{
     BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, DisplayPopup, IfShell,
     JoinPane, KillPane, KillServer, ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer,
-    NewSession, NewWindow, PaneSize, PasteBuffer, RenameWindow, ResizePane, SelectLayout,
-    SelectPane, SelectWindow, SendKeys, SetOption, ShowOptions, SplitWindow, StartServer,
-    SwitchClient, TmuxCommand,
+    NewSession, NewWindow, PaneSize, PasteBuffer, RenameWindow, ResizePane, ResizeWindow, RunShell,
+    SelectLayout, SelectPane, SelectWindow, SendKeys, SetHook, SetOption, ShowOptions, SplitWindow,
+    StartServer, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -46,6 +46,8 @@ const WINDOW_OPTIONS: [(&str, &str); 4] = [
 /// [`WINDOW_OPTIONS`] for our panes in a window that is not ours, as far as they are pane options.
 const PANE_OPTIONS: [(&str, &str); 3] =
     [("allow-rename", "off"), ("synchronize-panes", "off"), ("remain-on-exit", "off")];
+/// The option that decides which clients resize a window. `resize-window` sets it to `manual`.
+const WINDOW_SIZE: &str = "window-size";
 /// The format of a pane's border. tmux does not expand the value of an option again (SEC-02).
 const BORDER: &str = "#[fg=#{?@phalanx_color,#{@phalanx_color},default}] #{@phalanx_name}\
                       #{?@phalanx_role, (#{@phalanx_role}),}#{?@phalanx_state, #{@phalanx_state},} #[default]";
@@ -100,8 +102,13 @@ fn spawning(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
     Unit::new(all)
 }
 
-/// Creates a detached session with one window and one pane. Disables `destroy-unattached` in the
-/// same call, since the user's configuration may enable it and no client stays attached.
+/// Creates a detached session with one window and one pane. The same call sets what the user's
+/// configuration may have otherwise: the session stays without a client (`destroy-unattached`), and
+/// its end ends its clients instead of moving them into another session (`detach-on-destroy`,
+/// SD-19).
+///
+/// The window gets its size afterwards: while a client is attached to any session of the server,
+/// tmux gives a new window the size of that client, despite `-x` and `-y` (LY-16).
 pub(super) fn new_session(
     name: &PlainWord,
     window: &PlainWord,
@@ -123,9 +130,52 @@ pub(super) fn new_session(
     let option = |option, value| {
         unit(&SetOption::new().target_pane(made.target()).option(option).value(value).build())
     };
+    let resize = ResizeWindow::new().target_window(made.target());
+    let set = SetOption::new().quiet().window().unset().target_pane(made.target());
+    let hook = SetHook::new().target_session(made.target()).hook_name("client-detached");
     spawning(&command, argv)
+        .then(unit(&resize.width(size.width).height(size.height).build()))
+        .then(unit(&set.option(WINDOW_SIZE).build()))
         .then(option("destroy-unattached", "off"))
+        .then(option("detach-on-destroy", "on"))
         .then(option(SESSION, tag.as_str()))
+        .then(unit(&hook.command(restore_text(made.target(), size)).build()))
+}
+
+/// Gives the team's windows of a session the size that they have without a client, unless a client
+/// is attached to it. A window whose size a person has fixed (`window-size manual`) keeps it.
+pub(super) fn restore_size(session: &WindowTarget, size: Size) -> Unit {
+    let run = RunShell::new().tmux_command().target_pane(session.target());
+    unit(&run.shell_command(own_size(size)).build())
+}
+
+/// Restores the size of the team's windows when the last client leaves this one. tmux 3.3a runs
+/// `client-detached` in whatever session is the most recent, unless the client was killed;
+/// `pane-focus-out` runs in the window that the client showed.
+pub(super) fn keep_size(window: WindowId, size: Size) -> Unit {
+    let hook = SetHook::new().window().target_session(window.to_string());
+    let command = restore_text(window.to_string(), size);
+    unit(&hook.hook_name("pane-focus-out").command(command).build())
+}
+
+/// The text of a command that restores the size of the windows beside `target`, for a hook. If the
+/// target no longer exists, it does nothing.
+fn restore_text(target: String, size: Size) -> String {
+    let commands = own_size(size);
+    let run = RunShell::new().tmux_command().target_pane(target).shell_command(commands).build();
+    unit(&run).text().to_string_lossy().into_owned()
+}
+
+/// The format of the commands that give the team's windows of a session their size, one after the
+/// other; of none while a client is attached to the session or to its group.
+fn own_size(size: Size) -> String {
+    let attached = "#{?session_grouped,#{session_group_attached},#{session_attached}}";
+    let is_ours = format!("#{{||:#{{{TEAM}}},#{{{HIDDEN}}}}}");
+    let is_free = format!("#{{!=:#{{{WINDOW_SIZE}}},manual}}");
+    let resize = format!("resize-window -t #{{window_id}} -x {} -y {}", size.width, size.height);
+    let unset = format!("set-option -wu -t #{{window_id}} {WINDOW_SIZE}");
+    let window = format!("#{{?#{{&&:{is_ours},{is_free}}},{resize} ; {unset} ; ,}}");
+    format!("#{{?#{{==:{attached},0}},#{{W:{window}}},}}")
 }
 
 /// Creates a window at the next free index, without moving the focus (LY-05).

@@ -132,15 +132,22 @@ impl Lab {
 
     /// Attaches a real client of 80x24 to `session`.
     pub(super) fn attach(&self, session: &str) {
+        self.attach_sized(session, 80, 24);
+    }
+
+    /// Attaches a real client of this size to `session`.
+    pub(super) fn attach_sized(&self, session: &str, width: usize, height: usize) {
         let (outer, inner) =
             (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
+        let (width, height) = (width.to_string(), height.to_string());
         let head =
-            ["-f", "/dev/null", "-S", outer, "new-session", "-d", "-x", "80", "-y", "24", "--"];
-        let tail = ["env", "-u", "TMUX", "tmux", "-u", "-S", inner, "attach", "-t", session];
+            ["-f", "/dev/null", "-S", outer, "new-session", "-d", "-x", &width, "-y", &height];
+        let tail = ["--", "env", "-u", "TMUX", "tmux", "-u", "-S", inner, "attach", "-t", session];
         let output = run("tmux", &[&head[..], &tail[..]].concat());
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let size = format!("{width}x{height}");
         until("a client is attached", || {
-            self.tmux(&["list-clients", "-t", session]).contains("80x24")
+            self.tmux(&["list-clients", "-t", session]).contains(&size)
         });
     }
 

@@ -6,5 +6,6 @@ mod harness;
 mod identity;
 mod monitor;
 mod place;
+mod size;
 mod split;
 mod view;
