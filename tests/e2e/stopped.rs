@@ -151,6 +151,24 @@ fn force_removes_a_team_whose_lead_is_stopped() {
     stage.assert_clean();
 }
 
+/// The lead has not read anything of its team when that is deleted.
+#[test]
+fn sd_20_team_that_is_deleted_under_a_beginning_lead_is_reported_as_deleted() {
+    for point in ["lead.begun", "lead.announced"] {
+        let stage = Stage::without_tmux();
+        let text = "[team]\nname = \"demo\"\n[[member]]\nname = \"ada\"\n[[task]]\nkey = \"a\"\n\
+                    subject = \"Long\"\nrun = [\"sleep\", \"300\"]\n";
+        let manifest = stage.file("demo.toml", text);
+        let up = stage.start_and_stop_at(point, &["up", &manifest]);
+        stage.phalanx(&["down", "--force"]).expect(0);
+        up.signal("CONT");
+        let end = up.end().expect(1);
+        let said = "team demo was deleted while it was led here";
+        assert!(end.stderr.contains(said), "{point}: {end:?}");
+        stage.assert_clean();
+    }
+}
+
 /// The lead is stopped while it holds the roster lock, which every other process needs.
 #[test]
 fn force_ends_a_team_whose_lead_is_stopped_holding_a_lock() {

@@ -23,7 +23,7 @@ use ops::views::report::Report;
 use ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use sys::clock::Deadline;
 use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
-use sys::{env, lock};
+use sys::{env, failpoint, lock};
 use ui::{DesktopNotification, Style, View};
 
 /// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
@@ -327,6 +327,24 @@ impl<'a> LeadSession<'a> {
         mut stop_requests: UnboundedReceiver<Stop>,
         lease: Lease,
     ) -> Result<LeadResult, Failure> {
+        failpoint::hit("lead.begun");
+        let led = self.lead_to_end(signals, &mut stop_requests, lease).await;
+        self.close();
+        match led {
+            Ok((end, keeps)) => Ok(self.conclude(end, keeps)),
+            // The files vanish during a read if the team is deleted at this moment.
+            Err(_) if !self.team.exists() => Ok(self.conclude(LeadEnd::TeamGone, true)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Leads the team until an end is reached. Also returns whether it is kept then.
+    async fn lead_to_end(
+        &self,
+        signals: &mut Signals,
+        stop_requests: &mut UnboundedReceiver<Stop>,
+        lease: Lease,
+    ) -> Result<(LeadEnd, bool), Failure> {
         self.save_report();
         if self.is_live() {
             // Past events belong to the frame and are not reported as new.
@@ -343,17 +361,8 @@ impl<'a> LeadSession<'a> {
         let (ctx, team) = (self.ctx, self.team);
         let options = LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, journal };
         let mut show_event = |event: &Event| self.show_event(event);
-        let end = self
-            .run_beside(signals, false, lead(options, &mut stop_requests, &mut show_event))
-            .await;
-        self.close();
-        let end = match end {
-            Ok(end) => end,
-            // The files vanish during a read if the team is deleted at this moment.
-            Err(_) if !self.team.exists() => LeadEnd::TeamGone,
-            Err(e) => return Err(e.into()),
-        };
-        Ok(self.conclude(end, keeps))
+        let led = lead(options, stop_requests, &mut show_event);
+        Ok((self.run_beside(signals, false, led).await?, keeps))
     }
 
     fn show_event(&self, event: &Event) {
