@@ -9,6 +9,7 @@ mod output;
 mod program;
 mod prompt;
 mod run;
+pub mod sessions;
 mod usage;
 
 use std::path::Path;

@@ -9,8 +9,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::run::LauncherRun;
+use super::sessions;
 use model::id::{Incarnation, MemberName};
 use model::members::rate_limit::LimitHit;
+use model::members::record::MemberRecord;
 use model::members::transcript::TranscriptForm;
 use model::members::usage::{MemberUsage, TranscriptState};
 use model::team::event::{EventKind, Note};
@@ -29,8 +31,6 @@ const MOST_FILES: usize = 200;
 const CHUNK: u64 = 4 << 20;
 /// Maximum number of these per transcript and read. The rest follows with the next read.
 const MOST_CHUNKS: usize = 64;
-/// Maximum number of directories that are searched for a transcript.
-const MOST_DIRS: usize = 20_000;
 
 /// The thread that reads.
 pub(super) struct UsageThread {
@@ -138,18 +138,20 @@ impl UsageReader {
         let Some(record) = record.filter(|record| record.is(&self.incarnation)) else {
             return Ok(());
         };
-        let Some(session) = &record.session else { return Ok(()) };
-        let before = record.usage.unwrap_or_default();
+        let Some(session) = record.session.clone() else { return Ok(()) };
+        let before = record.usage.clone().unwrap_or_default();
         let mut usage = before.clone();
-        if self.session.as_ref() != Some(session) {
-            let Some(path) = find(self.form, &self.root, session) else { return Ok(()) };
-            let text = path.to_string_lossy().into_owned();
-            if usage.transcripts.first().is_none_or(|known| known.path != text) {
-                usage.transcripts = vec![TranscriptState::new(text)];
-            }
-            self.refused = usage.transcripts[0].refused;
-            self.watch_file(&path);
-            self.session = Some(session.clone());
+        if self.session.as_ref() != Some(&session) {
+            let Some(path) = sessions::find(self.form, &self.root, &session) else { return Ok(()) };
+            self.turn_to(&path, session, &mut usage);
+        }
+        if let Some(path) = self.later_transcript(&record, &usage)
+            && let Some(session) = sessions::session_of(&path)
+        {
+            self.team.change_record(&self.member, &self.incarnation, |record| {
+                record.begin_session(session);
+            })?;
+            self.turn_to(&path, session.to_owned(), &mut usage);
         }
         add_subagents(self.form, &mut usage);
         read_all(self.form, &mut usage);
@@ -174,14 +176,39 @@ impl UsageReader {
         Ok(())
     }
 
+    /// Returns the transcript of the session that the program has moved to, if it has.
+    fn later_transcript(&self, record: &MemberRecord, usage: &MemberUsage) -> Option<PathBuf> {
+        let main = usage.transcripts.first().filter(|_| self.form == TranscriptForm::Claude)?;
+        sessions::later_transcript(&self.team, record, Path::new(&main.path))
+    }
+
+    /// Makes `path` the first transcript. Keeps how far the others were read, in case that the
+    /// program returns to their sessions.
+    fn turn_to(&mut self, path: &Path, session: String, usage: &mut MemberUsage) {
+        let text = path.to_string_lossy().into_owned();
+        let known = usage.transcripts.iter().position(|known| known.path == text);
+        let state = match known {
+            Some(nth) => usage.transcripts.remove(nth),
+            None => TranscriptState::new(text),
+        };
+        usage.transcripts.insert(0, state);
+        usage.transcripts.truncate(MOST_FILES);
+        self.refused = usage.transcripts[0].refused;
+        self.watch_file(path);
+        self.session = Some(session);
+    }
+
     fn watch_file(&mut self, path: &Path) {
-        let (sender, watched) = (self.events.clone(), path.to_owned());
+        let dir = path.parent().map(Path::to_owned);
+        let (sender, watched) = (self.events.clone(), dir.clone());
+        // Also of other transcripts in the directory: the program may begin another session.
         let report = move |changed: &Path| {
-            let is_ours = changed == watched || Some(changed) == watched.parent();
+            let is_ours = Some(changed) == watched.as_deref()
+                || changed.parent() == watched.as_deref()
+                    && sessions::session_of(changed).is_some();
             // Fails only while the thread ends.
             is_ours && sender.send(UsageEvent::Changed).is_ok()
         };
-        let dir = path.parent().map(Path::to_owned);
         self.watch = dir.and_then(|dir| Watch::new(&[dir], report).ok());
     }
 }
@@ -199,42 +226,6 @@ fn wait(events: &Receiver<UsageEvent>, length: Duration) -> bool {
             return true;
         }
     }
-}
-
-/// Finds the transcript of a session.
-fn find(form: TranscriptForm, root: &Path, session: &str) -> Option<PathBuf> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    if session.is_empty() || !session.chars().all(is_plain) {
-        return None;
-    }
-    let mut left = MOST_DIRS;
-    match form {
-        TranscriptForm::Claude => {
-            let file = format!("{session}.jsonl");
-            search(root, 1, &mut left, &|name| name == file)
-        }
-        TranscriptForm::Codex => {
-            let end = format!("-{session}.jsonl");
-            search(root, 3, &mut left, &|name| name.ends_with(&end))
-        }
-    }
-}
-
-/// Finds a file `depth` directories below `dir`, the latest name first: codex names its directories
-/// by date.
-fn search(
-    dir: &Path,
-    depth: usize,
-    left: &mut usize,
-    is_it: &impl Fn(&str) -> bool,
-) -> Option<PathBuf> {
-    *left = left.checked_sub(1)?;
-    let mut names = fs::list(dir).ok()?;
-    if depth == 0 {
-        return names.into_iter().find(|name| is_it(name)).map(|name| dir.join(name));
-    }
-    names.sort_unstable_by(|a, b| b.cmp(a));
-    names.into_iter().find_map(|name| search(&dir.join(name), depth - 1, left, is_it))
 }
 
 /// Adds the transcripts of subagents, which Claude Code writes to files of their own.
@@ -285,7 +276,6 @@ mod tests {
 
     const CLAUDE: &str = include_str!("../../fixtures/transcripts/claude.jsonl");
     const CODEX: &str = include_str!("../../fixtures/transcripts/codex.jsonl");
-    const SESSION: &str = "839fce52-dd3f-4a71-bc89-8e91dadcf3d0";
 
     fn written(path: &str, text: &str) -> TempDir {
         let dir = tempfile::tempdir().expect("a temporary directory");
@@ -293,22 +283,6 @@ mod tests {
         fs::private_dir(path.parent().expect("a parent")).expect("writable");
         fs::write_atomic(&path, text.as_bytes()).expect("writable");
         dir
-    }
-
-    #[test]
-    fn transcripts_are_found_by_their_session() {
-        let claude = written(&format!("-work/{SESSION}.jsonl"), "");
-        let codex = written(&format!("2026/11/24/rollout-2026-11-24T06-35-19-{SESSION}.jsonl"), "");
-        fs::private_dir(&codex.path().join("2027/01/01")).expect("writable");
-        let name =
-            |found: Option<PathBuf>| Some(found?.file_name()?.to_string_lossy().into_owned());
-        let found = name(find(TranscriptForm::Claude, claude.path(), SESSION));
-        assert_eq!(found, Some(format!("{SESSION}.jsonl")));
-        let found = name(find(TranscriptForm::Codex, codex.path(), SESSION));
-        assert_eq!(found, Some(format!("rollout-2026-11-24T06-35-19-{SESSION}.jsonl")));
-        for session in ["", "other", "../x", "a/b"] {
-            assert_eq!(find(TranscriptForm::Claude, claude.path(), session), None, "{session}");
-        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::de::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::members::placeholder::check_value;
 use crate::name::{check_member_name, check_name, check_pattern, check_variable};
 
 /// The start of a message. In a configuration file the key and its section take its place:
@@ -161,6 +162,14 @@ text_types! {
     /// Text without NUL bytes, since it is used in a command line or a path.
     #[derive(Default)]
     pub PlainText(String) = parse_text;
+    /// The value of a member's variable, which may contain `{name}` and `{index}`.
+    pub MemberText(String) = |text| {
+        let text = parse_text(text)?;
+        match check_value(&text) {
+            Ok(()) => Ok(text),
+            Err(problem) => Err(format!("{FIELD} {problem}")),
+        }
+    };
     /// Plain text that is not blank.
     pub NonBlank(String) { "pattern": r"\S" } = parse_non_blank;
     /// A name that phalanx may create.

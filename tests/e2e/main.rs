@@ -28,6 +28,7 @@ mod delete;
 mod dialogs;
 mod doctor;
 mod ending;
+mod environment;
 mod explain;
 mod fake;
 mod fault_load;

@@ -227,3 +227,61 @@ fn tmux_cr_05_resume_restarts_a_program_that_exits_with_0_on_a_hangup() {
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
+
+/// A program that writes transcripts as Claude Code does: `/clear` is a line on its input, and it
+/// refuses to resume if there is a file `refuse`.
+const CLEARED: &str = r#"#!/bin/sh
+dir=${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects/-work
+mkdir -p "$dir"
+put() { echo '{"type":"user","sessionId":"'$1'","teamName":"demo","agentName":"ann","message":{}}' >>"$dir/$1.jsonl"; }
+resumed=
+while [ $# -gt 0 ]; do
+    case $1 in
+        --session-id) put "$2" ;;
+        --resume) resumed=$2; [ ! -e refuse ] || exit 1; put "$2" ;;
+    esac
+    shift
+done
+echo "$resumed" >>resumed
+until [ -e clear ]; do sleep 0.02; done
+put aaaaaaaa-1111-4222-8333-444444444444
+sleep 300
+"#;
+
+#[test]
+fn cr_17_resume_continues_the_session_that_was_written_last() {
+    let mut stage = Stage::new();
+    stage.shadow("claude", CLEARED);
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let start = ["spawn", "ann", "--profile", "claude", "--until", "running", "--backend", "pty"];
+    stage.phalanx(&start).expect(0);
+    let first = record(&stage, "ann")["session"].as_str().expect("a session").to_owned();
+    let transcripts = stage.root().join("projects/-work");
+    wait_for("a transcript", || transcripts.join(format!("{first}.jsonl")).exists().then_some(()));
+    let second = "aaaaaaaa-1111-4222-8333-444444444444";
+    std::fs::write(stage.at("work/clear"), "").expect("clear");
+    wait_for("the second", || transcripts.join(format!("{second}.jsonl")).exists().then_some(()));
+    // Its launcher gets no time to see it.
+    fell(&stage, "ann");
+    stage.phalanx(&["resume"]).expect(0);
+    let resumed = || std::fs::read_to_string(stage.at("work/resumed")).unwrap_or_default();
+    wait_for("the resumed one", || resumed().ends_with(&format!("{second}\n")).then_some(()));
+    let explained = stage.phalanx(&["explain", "ann", "-v"]).expect(0).stdout;
+    assert!(explained.contains(&format!("session     {second}")), "{explained}");
+    assert!(explained.contains(&format!("phalanx resume ann --session {first}")), "{explained}");
+
+    // A resume that fails forgets neither the member nor its sessions.
+    fell(&stage, "ann");
+    std::fs::write(stage.at("work/refuse"), "").expect("refuse");
+    let chosen = ["resume", "ann", "--session", &first];
+    assert_ne!(stage.phalanx(&chosen).code, 0);
+    let after = record(&stage, "ann");
+    assert_eq!((&after["session"], &after["earlier_sessions"]), (&json!(second), &json!([first])));
+    std::fs::remove_file(stage.at("work/refuse")).expect("well again");
+    stage.phalanx(&chosen).expect(0);
+    wait_for("the chosen one", || resumed().ends_with(&format!("{first}\n")).then_some(()));
+    let after = record(&stage, "ann");
+    assert_eq!((&after["session"], &after["earlier_sessions"]), (&json!(first), &json!([second])));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

@@ -37,6 +37,8 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("spawn", "names", "`name`", "a call starts one member"),
     ("spawn", "prompt_file", "`prompt`", TEXT),
     ("spawn", "unique", "", "the tool always appends a number"),
+    ("spawn", "env_file", "`env`", "the tool takes the variables themselves"),
+    ("spawn", "wrap", "", PERSON),
     ("profile test", "", "", PERSON),
     ("profile learn", "", "", TERMINAL),
     ("template list", "", "", "`up` is not a tool"),

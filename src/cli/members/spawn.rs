@@ -140,6 +140,14 @@ pub(crate) struct SpawnArgs {
     #[serde(default, deserialize_with = "json::variables")]
     #[schemars(schema_with = "json::object")]
     pub(crate) env: Vec<(String, String)>,
+    /// File of lines NAME=VALUE with further variables; a relative one is below its own directory.
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub(crate) env_file: Option<String>,
+    /// Command line that starts its program in its own directory, such as "direnv exec .".
+    #[arg(long, value_parser = wrap_words, value_name = "CMD")]
+    #[serde(skip)]
+    pub(crate) wrap: Option<WrapWords>,
     /// Return when its process runs, or when its program is ready as its profile defines it.
     #[arg(long, value_parser = word::<StartedWhen>(), value_name = "WHEN", default_value = "ready")]
     #[serde(default, deserialize_with = "until_from_json")]
@@ -177,6 +185,15 @@ fn until_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Started
 
 fn deadline_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     Ok(json::seconds(deserializer)?.unwrap_or_else(start_limit))
+}
+
+/// A command line that is given as one argument.
+#[derive(Debug, Clone)]
+pub(crate) struct WrapWords(Vec<String>);
+
+/// Splits a command line as a shell does, without expanding anything.
+fn wrap_words(given: &str) -> Result<WrapWords, String> {
+    shlex::split(given).map(WrapWords).ok_or_else(|| "a quote is not closed".to_owned())
 }
 
 /// Parses a branch; an empty value means a new branch.
@@ -382,6 +399,8 @@ fn launch_specs(args: SpawnArgs, chat: Option<String>) -> Result<Vec<LaunchSpec>
         base: args.base,
         tools,
         env: args.env,
+        env_file: args.env_file,
+        wrap: args.wrap.map(|wrap| wrap.0),
         command: args.command,
         chat,
         ..LaunchSpec::default()

@@ -18,7 +18,8 @@ use model::members::mode::Mode;
 use model::team::host::{HostChoice, Label, NewHostName};
 use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest};
 use model::value::{
-    Argv, As, AtLeast, Choice, KeyedTable, Name, NewMemberName, NonBlank, Variables,
+    Argv, As, AtLeast, CheckedValue, Choice, KeyedTable, MemberText, Name, NewMemberName, NonBlank,
+    PlainText, Variables,
 };
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -34,15 +35,25 @@ pub(super) struct DefaultsTable {
     model: Option<NonBlank>,
     /// Permission mode. See docs/decisions.md#plans-and-modes.
     mode: Option<Choice<Mode>>,
-    /// Environment variables.
-    #[serde(with = "As::<Variables>")]
+    /// Environment variables. `{name}` and `{index}` stand for the member's name and number.
+    #[serde(with = "As::<Variables<MemberText>>")]
     env: BTreeMap<String, String>,
+    /// File with environment variables, as `env_file` in `[[member]]`.
+    env_file: Option<NonBlank>,
+    /// Command line that starts each program, as `wrap` in `[[member]]`.
+    wrap: Option<Vec<PlainText>>,
     /// Limits on what each member may use. See docs/dashboard.md#budgets.
     pub(super) budget: KeyedTable<Budget>,
     /// The only tools that members may use. See docs/manifest.md#tools.
     pub(super) allowed_tools: Option<RuleList>,
     /// Tools that members may not use.
     pub(super) disallowed_tools: RuleList,
+}
+
+impl DefaultsTable {
+    fn wrap(&self) -> Option<Vec<String>> {
+        Some(self.wrap.as_ref()?.iter().map(|word| word.0.clone()).collect())
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -74,8 +85,14 @@ pub(super) struct MemberTable {
     /// A command line of the member's own.
     run: Option<Argv>,
     /// Environment variables, in addition to those of `[defaults]`.
-    #[serde(default, with = "As::<Variables>")]
+    #[serde(default, with = "As::<Variables<MemberText>>")]
     env: BTreeMap<String, String>,
+    /// File of lines `NAME=VALUE` with further environment variables, read at each start. A relative
+    /// one is below the member's own directory.
+    env_file: Option<NonBlank>,
+    /// Command line that starts the program in the member's own directory, such as
+    /// `["direnv", "exec", "."]`; the program's own is appended. An empty list means none.
+    wrap: Option<Vec<PlainText>>,
     /// Require an approved plan before the member works.
     #[schemars(extend("default" = false))]
     plan: Option<bool>,
@@ -193,6 +210,8 @@ pub(super) fn member_spec(
         base: table.base.map(|base| base.0),
         command: run.unwrap_or_default(),
         env: env.into_iter().collect(),
+        env_file: table.env_file.as_ref().or(defaults.env_file.as_ref()).map(|file| file.0.clone()),
+        wrap: table.wrap.into_value().or_else(|| defaults.wrap()),
         plan: table.plan.unwrap_or(false),
         is_unattended: table.attention == Some(false),
         pull: table.pull,

@@ -8,7 +8,7 @@ use model::mail::access::LinkAccess;
 use model::members::mode::Mode;
 use model::team::COLORS;
 use model::team::role::{Role, Tools};
-use model::value::{CheckedValue, Choice, KeyedTable, NonBlank, known_word, text_types};
+use model::value::{CheckedValue, Choice, KeyedTable, NonBlank, PlainText, known_word, text_types};
 
 text_types! {
     /// The name of a role, as a key.
@@ -34,6 +34,8 @@ pub(super) struct RoleTable {
     model: Option<NonBlank>,
     /// Permission mode.
     mode: Option<Choice<Mode>>,
+    /// Command line that starts the program, as `wrap` in `[[member]]`.
+    wrap: Option<Vec<PlainText>>,
     /// Colour of the members.
     color: Option<Color>,
     /// Each task of these members is a run of its own. See docs/manifest.md#task-mode.
@@ -53,6 +55,7 @@ impl From<RoleTable> for Role {
             prompt: table.prompt.map(|prompt| prompt.0),
             model: table.model.map(|model| model.0),
             mode: table.mode.map(|mode| mode.0),
+            wrap: table.wrap.into_value(),
             color: table.color.map(|color| color.0),
             task_only: table.task_only,
             access: table.access.0,

@@ -72,7 +72,14 @@ pub struct LaunchSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<worktree::WorktreeOrigin>,
     pub tools: Tools,
+    /// Variables; their values may contain placeholders.
     pub env: Vec<(String, String)>,
+    /// A file with further variables, relative to the member's own directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env_file: Option<String>,
+    /// Command line to which that of the program is appended; `None` means that of the role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrap: Option<Vec<String>>,
     /// Program and arguments, for profiles such as `shell` that need them.
     pub command: Vec<String>,
     /// Set for a single run of this task; a standing member has none.

@@ -8,6 +8,7 @@ pub mod launch;
 pub mod lifecycle;
 pub mod mode;
 pub mod need;
+pub mod placeholder;
 pub mod placement;
 pub mod prompt;
 pub mod rate_limit;

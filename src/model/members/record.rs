@@ -57,6 +57,12 @@ pub struct LaunchRequest {
     pub tools: Tools,
     /// The program and its arguments.
     pub argv: Vec<String>,
+    /// The command line with placeholders that `argv` was made from, if it has some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The command line to which `argv` is appended; empty if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrap: Vec<String>,
     pub cwd: String,
     pub color: String,
     /// Its prompts do not ask for a person's attention.
@@ -68,10 +74,20 @@ pub struct LaunchRequest {
     /// The users whose requests it takes, besides the lists of its entry in the settings.
     #[serde(default, skip_serializing_if = "LinkAccess::is_empty")]
     pub access: LinkAccess,
-    /// Variables set for this member only. They may hold secrets, so the file is readable by its
-    /// owner only.
+    /// A file with variables, relative to `cwd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub env_file: Option<String>,
+    /// Variables set for this member only, with their placeholders. They may hold secrets, so the
+    /// file is readable by its owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
+}
+
+impl LaunchRequest {
+    /// Returns the whole command line.
+    pub fn command_line(&self) -> Vec<String> {
+        [self.wrap.as_slice(), self.argv.as_slice()].concat()
+    }
 }
 
 /// Written by the launcher once the program runs.
@@ -176,6 +192,9 @@ pub struct MemberRecord {
     pub format: u32,
     pub name: MemberName,
     pub incarnation: Incarnation,
+    /// The member's number in its team, from 1. Missing in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// Random secret that the member's processes carry as `PHALANX_TOKEN`. It authorizes a process
     /// to act as the member.
     pub token: String,
@@ -224,6 +243,14 @@ pub struct MemberRecord {
     /// The program's own session, if known: chosen at the start, resumed, or reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// The sessions of the same program before it, of this run and of earlier ones of the name,
+    /// oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_sessions: Vec<String>,
+    /// The config root in which its program looks for the team, if that is not the team's own: it
+    /// has another account of Claude Code. The team is linked there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_dir: Option<String>,
     /// End of the last turn that its program reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ended_at: Option<Timestamp>,
@@ -249,6 +276,9 @@ pub struct MemberRecord {
     pub is_elsewhere: bool,
 }
 
+/// Number of sessions that are remembered besides the current one.
+const MOST_SESSIONS: usize = 20;
+
 /// Format version that this release writes.
 pub const FORMAT: u32 = 1;
 
@@ -269,6 +299,34 @@ impl MemberRecord {
     fn screen_error(&self) -> Option<TurnError> {
         let reason = self.reason.as_deref().filter(|_| self.state == MemberState::Idle)?;
         TurnError::of_reason(reason, self.state_since)
+    }
+
+    /// Returns all known sessions of its program, oldest first.
+    pub fn sessions(&self) -> impl Iterator<Item = &str> {
+        self.earlier_sessions.iter().chain(&self.session).map(String::as_str)
+    }
+
+    /// Records that the program has moved to another session.
+    pub fn begin_session(&mut self, session: &str) {
+        let mut known: Vec<String> = self.sessions().map(str::to_owned).collect();
+        known.retain(|earlier| earlier != session);
+        known.drain(..known.len().saturating_sub(MOST_SESSIONS));
+        self.earlier_sessions = known;
+        self.session = Some(session.to_owned());
+    }
+
+    /// Takes over what a member keeps from the earlier runs of its name: its usage, and the
+    /// sessions of the same program.
+    pub fn follow(&mut self, before: &MemberRecord) {
+        self.usage.clone_from(&before.usage);
+        if self.request.profile == before.request.profile {
+            let session = self.session.take();
+            self.earlier_sessions = before.sessions().map(str::to_owned).collect();
+            match session {
+                Some(session) => self.begin_session(&session),
+                None => self.session = None,
+            }
+        }
     }
 
     /// Returns the mark on the member's pane or session.
@@ -435,147 +493,4 @@ impl MemberRecord {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::members::placement::TmuxPane;
-
-    #[test]
-    fn record_round_trips_through_json() {
-        let process = ProcessId { pid: 7, start: 99 };
-        let record = MemberRecord {
-            format: FORMAT,
-            name: MemberName::new("alice").expect("name"),
-            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
-            token: "t".to_owned(),
-            nonce: String::new(),
-            state: MemberState::Idle,
-            reason: None,
-            state_since: Timestamp(2),
-            backend: BackendKind::Tmux,
-            request: LaunchRequest {
-                profile: "worker".to_owned(),
-                reads_mail: Some(true),
-                native: Some(false),
-                mode: Some(Mode::Plan),
-                argv: vec!["x".to_owned()],
-                cwd: "/".to_owned(),
-                color: "blue".to_owned(),
-                env: vec![("A".to_owned(), "b".to_owned())],
-                ..LaunchRequest::default()
-            },
-            spawner: Some(process),
-            asked_at: Timestamp(1),
-            placement: Some(Placement::Tmux(TmuxPane {
-                socket: "/s".to_owned(),
-                server: process,
-                session_id: "$0".to_owned(),
-                session_name: "phalanx-x".to_owned(),
-                window_id: "@0".to_owned(),
-                window_name: "x".to_owned(),
-                pane_id: "%0".to_owned(),
-                pane: process,
-            })),
-            start: Some(StartRecord {
-                socket: None,
-                launcher: process,
-                program: process,
-                tty: None,
-                cwd: "/".to_owned(),
-                at: Timestamp(2),
-            }),
-            ready_at: None,
-            exit: Some(ExitRecord { code: Some(3), at: Timestamp(4), ..ExitRecord::default() }),
-            unresponsive: None,
-            prompt: None,
-            rate_limit: None,
-            usage: None,
-            reminded: None,
-            session: Some("s-1".to_owned()),
-            turn_ended_at: Some(Timestamp(9)),
-            restart: Some(PlannedRestart { failures: 2, at: Timestamp(10) }),
-            gave_up_after: Some(5),
-            boot_id: None,
-            host: None,
-            machine: None,
-            is_elsewhere: false,
-        };
-        let text = serde_json::to_string(&record).expect("json");
-        let back: MemberRecord = serde_json::from_str(&text).expect("json");
-        assert_eq!(back, record);
-        assert!(back.reads_mail());
-    }
-
-    #[test]
-    fn ending_names_code_or_signal_and_uptime() {
-        assert_eq!(ending(Some(7), None, 50), "exited with code 7 after 50 ms");
-        assert_eq!(ending(Some(0), None, 12_300), "exited with code 0 after 12s");
-        assert_eq!(ending(None, Some(9), 1_500), "was ended by signal 9 after 1.5s");
-    }
-
-    #[test]
-    fn hangup_in_a_pane_means_the_pane_was_closed() {
-        let record = |exit: serde_json::Value, backend: &str| -> MemberRecord {
-            let process = serde_json::json!({"pid": 7, "start": 9});
-            let placement = serde_json::json!({"tmux": {"socket": "/s", "server": process, "session_id": "$0",
-                "session_name": "s", "window_id": "@0", "window_name": "w", "pane_id": "%0", "pane": process}});
-            let mut record = serde_json::json!({
-                "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
-                "state": "idle", "state_since": 1, "backend": backend, "asked_at": 1, "exit": exit,
-                "wish": {"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"},
-            });
-            if backend == "tmux" {
-                record["placement"] = placement;
-            }
-            serde_json::from_value(record).expect("a record")
-        };
-        let hung_up = serde_json::json!({"signal": 1, "at": 5});
-        let by_code = serde_json::json!({"code": 129, "at": 5});
-        assert_eq!(record(hung_up.clone(), "tmux").end_reason(), "pane closed from outside");
-        assert_eq!(record(by_code, "tmux").end_reason(), "pane closed from outside");
-        assert_eq!(record(hung_up, "pty").end_reason(), "signal 1");
-        assert_eq!(record(serde_json::json!(null), "tmux").end_reason(), "its process is gone");
-    }
-
-    #[test]
-    fn msg_16_older_record_reads_mail_unless_it_is_a_shell() {
-        for (profile, said, reads) in [
-            ("worker", None, true),
-            ("shell", None, false),
-            ("shell", Some(true), true),
-            ("x", Some(false), false),
-        ] {
-            let mut request =
-                serde_json::json!({"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"});
-            if let Some(said) = said {
-                request["reads_mail"] = said.into();
-            }
-            let record = serde_json::json!({
-                "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
-                "state": "idle", "state_since": 1, "backend": "pty", "wish": request,
-                "asked_at": 1,
-            });
-            let record: MemberRecord = serde_json::from_value(record).expect("a record");
-            assert_eq!(record.reads_mail(), reads, "{profile} {said:?}");
-        }
-    }
-
-    #[test]
-    fn host_of_the_same_name_on_another_machine_is_elsewhere() {
-        use crate::sample;
-        let host = HostName::new("build").expect("a name");
-        let run = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
-        let record = MemberRecord {
-            host: Some(host.clone()),
-            machine: Some("one".to_owned()),
-            ..sample::record("ann", run, "worker", Timestamp(1))
-        };
-        let is_elsewhere = |record: &MemberRecord, machine| {
-            record.clone().seen_in("", Some(&host), machine).is_elsewhere
-        };
-        assert!(!is_elsewhere(&record, Some("one")));
-        assert!(is_elsewhere(&record, Some("two")));
-        assert!(!is_elsewhere(&record, None), "a machine without an id has only its name");
-        let older = MemberRecord { machine: None, ..record };
-        assert!(!is_elsewhere(&older, Some("two")));
-    }
-}
+mod tests;

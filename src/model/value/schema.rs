@@ -47,8 +47,20 @@ impl<const LEAST: i64, T> JsonSchema for AtLeast<LEAST, T> {
 
 inline_schema!(Argv, { "type": "array", "items": { "type": "string" }, "minItems": 1 });
 
-inline_schema!(Variables, {
-    "type": "object",
-    "propertyNames": { "pattern": VARIABLE_PATTERN },
-    "additionalProperties": { "type": "string" }
-});
+impl<C> JsonSchema for Variables<C> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Variables".into()
+    }
+
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "propertyNames": { "pattern": VARIABLE_PATTERN },
+            "additionalProperties": { "type": "string" }
+        })
+    }
+}

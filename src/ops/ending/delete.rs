@@ -2,7 +2,7 @@
 
 use crate::authority::speaker;
 use crate::ending::{by_process, lost_runs};
-use crate::members::{backends, status};
+use crate::members::{account, backends, status};
 use crate::team::lease;
 use crate::team::worktree::{self, Removal};
 use crate::{Context, OpsError};
@@ -46,6 +46,7 @@ pub fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError>
     must_have_no_lost_run(ctx, team)?;
     failpoint::hit("delete.checked");
     let kept = worktree::clear(ctx, team)?;
+    account::unlink_all(team)?;
     // The last line of a journal that is deleted with the team, for processes that follow it. On a
     // full disk it cannot be written, and the deletion frees space.
     let _ = team.record(Note::of(EventKind::TeamDeleted));

@@ -4,7 +4,7 @@
 use crate::board::task;
 use crate::ending::stop::{self, StopMode};
 use crate::mail::post::{Post, send_all};
-use crate::members::presence;
+use crate::members::{account, presence};
 use crate::{Context, OpsError};
 use model::board::Board;
 use model::board::task::Task;
@@ -100,7 +100,7 @@ pub fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsErr
     let mut removed = Vec::new();
     for ((one, left), released) in ended.into_iter().zip(left).zip(released) {
         let (Some((was_on, is_task_run)), Some(released)) = (left, released) else { continue };
-        match released.and_then(|released| announce_ended_tasks(team, one, released)) {
+        match released.and_then(|released| conclude(team, one, released)) {
             Ok(released) if was_on => {
                 removed.push(RemovedMember { run: one, released, is_task_run })
             }
@@ -112,8 +112,9 @@ pub fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsErr
     first_error.and(announce(team, &removed))
 }
 
-/// Announces the tasks that the member ended without announcing them. Returns the released tasks.
-fn announce_ended_tasks(
+/// Announces the tasks that the member ended without announcing them, and removes the links that
+/// only it needed. Returns the released tasks.
+fn conclude(
     team: &TeamStore,
     one: &MemberRemoval,
     (released, board): Released,
@@ -122,11 +123,13 @@ fn announce_ended_tasks(
         team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
     {
         // A process exits soon after the action that ended a task.
-        let since = record.exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
+        let exit = record.exit.as_ref();
+        let since = exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
         let ended = task::ended_by(&board, &one.name, since);
         if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
             task::journal_ends(team, &ended, &team.events_since(first)?)?;
         }
+        account::unlink(team, &record)?;
     }
     Ok(released)
 }

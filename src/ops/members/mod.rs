@@ -1,5 +1,6 @@
 //! The roster, records, the state and the place of each member, and who leads.
 
+pub(crate) mod account;
 pub mod assess;
 pub(crate) mod backends;
 pub mod budget;

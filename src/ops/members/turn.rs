@@ -44,8 +44,8 @@ pub fn ended(
     }
     team.change_record(name, incarnation, |record| {
         record.turn_ended_at = Some(now());
-        if is_other && end.is_own {
-            record.session.clone_from(&end.session);
+        if let Some(session) = end.session.as_deref().filter(|_| is_other && end.is_own) {
+            record.begin_session(session);
         }
     })?;
     let said: String = end.last_words.chars().take(LAST_WORDS).collect();

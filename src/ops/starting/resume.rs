@@ -10,6 +10,7 @@ use crate::hosts;
 use crate::members::{presence, profiles, status};
 use crate::starting::spawn;
 use crate::{Context, OpsError};
+use launcher::sessions;
 use model::id::MemberName;
 use model::members::launch::LaunchSpec;
 use model::members::lifecycle::MemberState;
@@ -63,7 +64,7 @@ pub fn specs(
     let restart = |record: &MemberRecord| {
         let checkout = checkouts.get(&record.name).filter(|had| had.path == record.request.cwd);
         let last = relaunch_spec(ctx, record, checkout)?;
-        let known = last_session(ctx, record)?.filter(|_| session.is_none());
+        let known = last_session(ctx, team, record)?.filter(|_| session.is_none());
         let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
         let without_session = known.as_ref().map(|_| in_session(None));
         Ok(RestartSpecs { spec: in_session(session.or(known.as_deref())), without_session })
@@ -142,11 +143,15 @@ fn has_failed(record: &MemberRecord) -> bool {
         && (!state.is_over() || matches!(state, MemberState::Failed | MemberState::Disappeared))
 }
 
-/// Returns the session of the last run, if its program can resume one.
-fn last_session(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
-    let Some(session) = &record.session else { return Ok(None) };
+/// Returns the session that the last run wrote last, if its program can resume one.
+fn last_session(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Result<Option<String>, OpsError> {
+    let Some(session) = sessions::last_session(team, record) else { return Ok(None) };
     let profile = profiles::find(ctx, &record.request.profile)?;
-    Ok((!profile.launch.resume.is_empty()).then(|| session.clone()))
+    Ok((!profile.launch.resume.is_empty()).then_some(session))
 }
 
 /// Returns the spec of a last run with a session to resume, or else with a summary of that run.
@@ -195,7 +200,13 @@ pub(crate) fn relaunch_spec(
         origin: checkout.and_then(Checkout::known_origin),
         tools: request.tools.clone(),
         env: request.env.clone(),
-        command: if profile.needs_command() { request.argv.clone() } else { Vec::new() },
+        env_file: request.env_file.clone(),
+        wrap: Some(request.wrap.clone()),
+        command: match profile.needs_command() {
+            true if request.command.is_empty() => request.argv.clone(),
+            true => request.command.clone(),
+            false => Vec::new(),
+        },
         chat: request.chat.clone(),
         ..LaunchSpec::default()
     })

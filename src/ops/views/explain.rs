@@ -257,6 +257,17 @@ fn facts(
         }
         add("started", format!("{} ago in {}", ago(start.at), start.cwd), of("start"));
     }
+    if let Some(dir) = &record.config_dir {
+        add("account", dir.clone(), of("config_dir"));
+    }
+    for session in record.sessions() {
+        let (name, is_last) = (&record.name, record.session.as_deref() == Some(session));
+        let value = match is_last {
+            true => session.to_owned(),
+            false => format!("{session}, earlier: `phalanx resume {name} --session {session}`"),
+        };
+        add("session", value, of(if is_last { "session" } else { "earlier_sessions" }));
+    }
     if let Some(at) = record.ready_at {
         add("ready", format!("said so {} ago", ago(at)), of("ready_at"));
     }

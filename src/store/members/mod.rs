@@ -58,12 +58,13 @@ impl TeamStore {
         records.collect()
     }
 
-    /// Starts the record of a new run, which replaces that of an earlier one except for its usage.
+    /// Starts the record of a new run, which replaces that of an earlier one except for what
+    /// [`MemberRecord::follow`] takes over. Returns the earlier one.
     ///
     /// # Errors
     /// [`StoreError::MemberTaken`] if another process starts a member of this name at the same time
     /// and both are in the shared store, whose roster no lock protects meanwhile.
-    pub fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
+    pub fn begin_record(&self, record: &MemberRecord) -> Result<Option<MemberRecord>, StoreError> {
         if let Some(shared) = &self.shared {
             let place = shared.document(DocumentKind::Member, &record.name.file_stem());
             let written = until_written(|| {
@@ -75,9 +76,9 @@ impl TeamStore {
                     let (team, holder) = (self.name.clone(), record.name.clone());
                     return Err(StoreError::MemberTaken { team, holder });
                 }
-                let record = record_after(found, record);
+                let record = record_after(found.as_ref(), record);
                 let value = serde_json::to_value(record).expect("a record has string keys");
-                Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(()))
+                Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(found))
             })?;
             return written.ok_or_else(|| place.contended());
         }
@@ -85,8 +86,9 @@ impl TeamStore {
             &self.member_place(&record.name),
             FORMAT,
             |found: &mut Option<MemberRecord>| {
-                *found = Some(record_after(found.take(), record));
-                Ok(())
+                let before = found.take();
+                *found = Some(record_after(before.as_ref(), record));
+                Ok(before)
             },
         )
     }
@@ -108,14 +110,25 @@ impl TeamStore {
         )
     }
 
-    /// Removes the record of a run that failed to start.
+    /// Withdraws the record of a run that failed to start: the record of the run before it, if
+    /// there was one, is valid again.
     pub fn forget_record(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,
+        before: Option<&MemberRecord>,
     ) -> Result<(), StoreError> {
-        documents::remove_if(&self.member_place(name), FORMAT, |record: &MemberRecord| {
-            record.is(incarnation)
+        let place = self.member_place(name);
+        let Some(before) = before else {
+            return documents::remove_if(&place, FORMAT, |record: &MemberRecord| {
+                record.is(incarnation)
+            });
+        };
+        documents::change_typed(&place, FORMAT, |found: &mut Option<MemberRecord>| {
+            if found.as_ref().is_some_and(|record| record.is(incarnation)) {
+                *found = Some(before.clone());
+            }
+            Ok(())
         })
     }
 
@@ -127,8 +140,11 @@ impl TeamStore {
     }
 }
 
-/// Returns the record of a new run after that of an earlier one. What a member has used outlives
-/// its runs.
-fn record_after(before: Option<MemberRecord>, record: &MemberRecord) -> MemberRecord {
-    MemberRecord { usage: before.and_then(|before| before.usage), ..record.clone() }
+/// Returns the record of a new run after that of an earlier one.
+fn record_after(before: Option<&MemberRecord>, record: &MemberRecord) -> MemberRecord {
+    let mut record = record.clone();
+    if let Some(before) = before {
+        record.follow(before);
+    }
+    record
 }

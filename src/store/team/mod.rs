@@ -5,6 +5,7 @@ pub(crate) mod ended;
 pub(crate) mod journal;
 pub(crate) mod lease;
 pub(crate) mod leftovers;
+pub(crate) mod links;
 pub(crate) mod roster;
 pub(crate) mod teams;
 pub(crate) mod transfer;

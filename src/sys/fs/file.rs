@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::error::{FsError, Result};
@@ -115,6 +115,28 @@ pub fn is_dir(path: &Path) -> bool {
 /// Returns the absolute path without symbolic links. The path must exist.
 pub fn canonical(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|source| FsError::io("resolve", path, source))
+}
+
+/// Creates a symbolic link to `target`. Returns false, and changes nothing, if `path` exists.
+pub fn link(target: &Path, path: &Path) -> Result<bool> {
+    match symlink(target, path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(source) => Err(FsError::io("create link", path, source)),
+    }
+}
+
+/// Returns the target of a symbolic link; `None` if `path` is none, or nothing exists there.
+pub fn link_target(path: &Path) -> Result<Option<PathBuf>> {
+    match fs::read_link(path) {
+        Ok(target) => Ok(Some(target)),
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) =>
+        {
+            Ok(None)
+        }
+        Err(source) => Err(FsError::io("look at", path, source)),
+    }
 }
 
 /// Moves a file or directory within one file system, replacing a file at `to`.

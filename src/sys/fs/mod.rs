@@ -20,8 +20,8 @@ pub use dir::{
 pub use error::FsError;
 pub(super) use file::open_regular;
 pub use file::{
-    Contents, FileVersion, canonical, exists, is_dir, len, read, read_range, read_tail,
-    read_versioned, remove_file, rename, version,
+    Contents, FileVersion, canonical, exists, is_dir, len, link, link_target, read, read_range,
+    read_tail, read_versioned, remove_file, rename, version,
 };
 pub use lines::{FileId, LineFile};
 pub use log::{LogFile, older, remove_log, times_of};

@@ -77,7 +77,7 @@ pub fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsE
     let start = WrapperOptions {
         me: me.clone(),
         profile: ops::members::profiles::find(ctx, &record.request.profile)?,
-        argv: record.request.argv.clone(),
+        argv: record.request.command_line(),
         env: ctx.caller.env.clone(),
         role: AgentRole::Teammate,
         // In a pane, tmux or iTerm2 answers the program's terminal queries.

@@ -53,6 +53,9 @@ pub struct Role {
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// Command line to which that of the program is appended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrap: Option<Vec<String>>,
     /// One of [`COLORS`](crate::team::COLORS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,

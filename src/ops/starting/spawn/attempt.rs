@@ -35,10 +35,10 @@ pub(super) fn attempt(
 ) -> Result<Vec<Attempted>, OpsError> {
     let team = batch.team;
     let watcher = RecordWatcher::subscribe(team)?;
-    let (mut starts, specs): (Vec<MemberStart>, Vec<LauncherSpec>) =
+    let (mut starts, mut specs): (Vec<MemberStart>, Vec<LauncherSpec>) =
         prepare::join_team(batch, launches, backend)?.into_iter().unzip();
     failpoint::hit("spawn.joined");
-    let placed = prepare::write_files(batch, launches, &mut starts, &specs)
+    let placed = prepare::write_files(batch, launches, &mut starts, &mut specs)
         .and_then(|()| place(batch, &mut starts, backend, chosen));
     if let Err(e) = placed {
         let all: Vec<FailedStart> = starts.iter().map(|start| (start, &e)).collect();

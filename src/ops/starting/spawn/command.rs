@@ -13,6 +13,7 @@ use crate::starting::roles;
 use crate::{Caller, OpsError};
 use model::decisions::rules::Rule;
 use model::members::environ::{self, EnvRules};
+use model::members::placeholder::MemberValues;
 use model::members::record::MemberRecord;
 use model::team::brief;
 use model::team::{Member, Team};
@@ -43,6 +44,7 @@ pub(super) fn command_line(
     batch: &BatchContext,
     launch: &ResolvedLaunch,
     member: &Member,
+    numbered: MemberValues<'_>,
     known: &Team,
 ) -> Result<CommandLine, OpsError> {
     let profile = &launch.profile;
@@ -52,6 +54,9 @@ pub(super) fn command_line(
     let resumes = launch.spec.session.is_some();
     let words = if resumes { &profile.launch.resume } else { &profile.launch.argv };
     let mut values = values(batch, launch, member);
+    if let Some(command) = values.get_mut(&Placeholder::Command) {
+        command.iter_mut().for_each(|word| *word = numbered.fill(word));
+    }
     let texts = [
         (Placeholder::Prompt, &first),
         (Placeholder::Brief, &brief),
@@ -182,6 +187,7 @@ pub(super) fn environment(
     command: &CommandLine,
     member: &Member,
     record: &MemberRecord,
+    values: MemberValues<'_>,
 ) -> Vec<(OsString, OsString)> {
     let (ctx, team) = (batch.ctx, batch.team);
     let mut own =
@@ -197,6 +203,7 @@ pub(super) fn environment(
         ("PHALANX_AGENT_ID", member.agent_id.clone()),
         ("PHALANX_AGENT_NAME", member.name.to_string()),
         ("PHALANX_AGENT_COLOR", member.color.clone().unwrap_or_default()),
+        ("PHALANX_MEMBER_INDEX", values.index.to_string()),
         ("PHALANX_CONFIG_DIR", team.root().to_string_lossy().into_owned()),
         ("PHALANX_PARENT_SESSION_ID", batch.roster.lead_session_id.clone().unwrap_or_default()),
         ("PHALANX_INCARNATION", record.incarnation.to_string()),
@@ -211,7 +218,9 @@ pub(super) fn environment(
     let identity: Vec<_> =
         identity.into_iter().chain(mail).map(|(name, value)| (name.to_owned(), value)).collect();
     let inherited = environ::compose(&ctx.caller.env, &own, &[], &[]);
-    let extra: Vec<_> = command.env.iter().chain(&launch.spec.env).cloned().collect();
+    let filled =
+        launch.spec.env.iter().map(|(name, value)| (name.clone(), values.fill_value(value)));
+    let extra: Vec<_> = command.env.iter().cloned().chain(filled).collect();
     let mut env = environ::compose(&inherited, &batch.settings.env, &extra, &identity);
     env.push(("PWD".into(), member.cwd.clone().into()));
     env

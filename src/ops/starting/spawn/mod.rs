@@ -7,6 +7,7 @@ mod batch;
 mod checkouts;
 mod command;
 mod elsewhere;
+mod env_file;
 mod finish;
 mod mailbox;
 mod origins;
@@ -65,7 +66,7 @@ pub fn dry_run(
         agent_id: member.agent_id,
         profile: profile.name.clone(),
         runs: profile.runs.as_str(),
-        argv: start.record.request.argv,
+        argv: start.record.request.command_line(),
         cwd: member.cwd,
         env: env.map(|name| name.to_string_lossy().into_owned()).collect(),
         model: member.model,

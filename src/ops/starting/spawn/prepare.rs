@@ -1,20 +1,23 @@
 //! The files of members that start: record, roster entry, worktree, mailbox, spec and task claim.
 //! All are written before a process starts.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use super::batch::{BatchContext, StartedWhen};
 use super::command::{command_line, environment};
+use super::env_file;
 use super::mailbox;
 use super::resolve::ResolvedLaunch;
 use crate::OpsError;
 use crate::board::{owners, task};
-use crate::members::new_record;
+use crate::members::{account, new_record};
 use crate::team::worktree::{self, WantedWorktree};
 use ::worktree::WORKTREES;
 use backend::{Backend, BackendError};
-use model::id::{Incarnation, MemberName};
+use model::id::MemberName;
+use model::members::placeholder::MemberValues;
 use model::members::placement::{BackendKind, ProcessId};
 use model::members::record::{LaunchRequest, MemberRecord};
 use model::members::spec::{self, LauncherSpec, OsText, Terminal};
@@ -39,6 +42,8 @@ pub(super) struct MemberStart {
     pub(super) member: Member,
     /// The record of the run. It has the placement once the launcher is placed.
     pub(super) record: MemberRecord,
+    /// The record of the last run of the name, which is valid again if this start fails.
+    pub(super) before: Option<MemberRecord>,
     pub(super) ready: Ready,
     /// Id of the journal event that later events refer to as their cause.
     pub(super) asked: String,
@@ -64,6 +69,7 @@ impl MemberStart {
         MemberStart {
             member,
             record,
+            before: None,
             ready,
             asked,
             first: None,
@@ -90,7 +96,8 @@ pub(super) fn preview(
         let (team, holder) = (batch.team.name().clone(), holder.name.clone());
         return Err(StoreError::MemberTaken { team, holder }.into());
     }
-    let mut start = new_start(batch, launch, name, &known, BackendKind::Pty);
+    let index = MemberIndexes::of(batch, &known)?.take(batch, &name)?;
+    let mut start = new_start(batch, launch, name, &known, (BackendKind::Pty, index));
     known.members.push(start.member.clone());
     let spec = complete(batch, launch, &mut start, &known, Terminal::Pane)?;
     Ok((start, spec))
@@ -140,13 +147,15 @@ fn try_to_join(
         // records of the previous pass.
         forget(batch, &mut begun);
         let mut known = roster.team();
+        let mut indexes = MemberIndexes::of(batch, &known)?;
         let mut starts = Vec::new();
         for launch in launches {
             if known.teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
             let name = batch.choose_name(&known, &launch.name)?;
-            let start = new_start(batch, launch, name, &known, backend.kind());
+            let index = indexes.take(batch, &name)?;
+            let start = new_start(batch, launch, name, &known, (backend.kind(), index));
             roster.join(&start.member)?;
             known.members.push(start.member.clone());
             starts.push(start);
@@ -162,9 +171,13 @@ fn try_to_join(
                 }
             }
         }
-        for (start, _) in &joined {
-            begun.push((start.record.name.clone(), start.record.incarnation.clone()));
-            team.begin_record(&start.record)?;
+        for (start, _) in &mut joined {
+            // First, because a write that fails may have happened.
+            begun.push((start.record.clone(), None));
+            start.before = team.begin_record(&start.record)?;
+            if let Some((_, before)) = begun.last_mut() {
+                before.clone_from(&start.before);
+            }
         }
         failpoint::hit("spawn.intended");
         Ok(Ok(joined))
@@ -176,21 +189,50 @@ fn try_to_join(
     joined
 }
 
-/// Removes records that were begun. Records that cannot be removed now are found by the next lead.
-fn forget(batch: &BatchContext, begun: &mut Vec<(MemberName, Incarnation)>) {
-    begun.drain(..).for_each(|(name, run)| drop(batch.team.forget_record(&name, &run)));
+/// Withdraws records that were begun, each with the one before it. Records that cannot be removed
+/// now are found by the next lead.
+fn forget(batch: &BatchContext, begun: &mut Vec<(MemberRecord, Option<MemberRecord>)>) {
+    for (MemberRecord { name, incarnation, .. }, before) in begun.drain(..) {
+        let _ = batch.team.forget_record(&name, &incarnation, before.as_ref());
+    }
 }
 
-/// Creates the start of a member that is to join the members `known`. Its command line follows with
-/// [`complete`], because a briefing names the whole batch.
+/// The numbers of the members on the team.
+struct MemberIndexes(BTreeSet<u32>);
+
+impl MemberIndexes {
+    fn of(batch: &BatchContext, known: &Team) -> Result<MemberIndexes, StoreError> {
+        let mut taken = BTreeSet::new();
+        for member in known.teammates() {
+            taken.extend(batch.team.member_record(&member.name)?.and_then(|record| record.index));
+        }
+        Ok(MemberIndexes(taken))
+    }
+
+    /// Takes the number that the last run of the name had, or else the lowest free one: members use
+    /// it to share ports.
+    fn take(&mut self, batch: &BatchContext, name: &MemberName) -> Result<u32, StoreError> {
+        let before = batch.team.member_record(name)?.and_then(|record| record.index);
+        let is_free = |index: &u32| !self.0.contains(index);
+        let free = before.filter(is_free).or_else(|| (1..).find(is_free)).unwrap_or(u32::MAX);
+        self.0.insert(free);
+        Ok(free)
+    }
+}
+
+/// Creates the start of a member that is to join the members `known`, on a backend and with a
+/// number. Its command line follows with [`complete`], because a briefing names the whole batch.
 fn new_start(
     batch: &BatchContext,
     launch: &ResolvedLaunch,
     name: MemberName,
     known: &Team,
-    backend: BackendKind,
+    (backend, index): (BackendKind, u32),
 ) -> MemberStart {
     let (spec, profile) = (&launch.spec, &launch.profile);
+    let values = MemberValues { name: name.as_str(), index };
+    let fill = |words: &[String]| words.iter().map(|word| values.fill(word)).collect::<Vec<_>>();
+    let command = Some(&spec.command).filter(|command| fill(command) != **command);
     let worktree = launch.repository.as_ref().map(|repository| {
         let dir = match &spec.origin {
             Some(_) => Some(WORKTREES),
@@ -212,15 +254,19 @@ fn new_start(
         chat: spec.chat.clone(),
         tools: spec.tools.clone(),
         argv: Vec::new(),
-        cwd: worktree.clone().unwrap_or_else(|| launch.cwd.clone()),
+        command: command.cloned().unwrap_or_default(),
+        wrap: fill(spec.wrap.as_deref().unwrap_or_default()),
+        cwd: worktree.clone().unwrap_or_else(|| values.fill(&launch.cwd)),
         color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
         is_unattended: spec.is_unattended,
         pull: spec.pull,
         access: spec.access.clone(),
+        env_file: spec.env_file.clone(),
         env: spec.env.clone(),
     };
     let spawner = Process::current();
     let record = MemberRecord {
+        index: Some(index),
         spawner: Some(ProcessId { pid: spawner.pid, start: spawner.start }),
         ..new_record(batch.team, name, backend, request)
     };
@@ -249,20 +295,30 @@ fn complete(
     known: &Team,
     terminal: Terminal,
 ) -> Result<LauncherSpec, OpsError> {
-    let command = command_line(batch, launch, &start.member, known)?;
+    let (name, index) = (start.record.name.clone(), start.record.index.unwrap_or(1));
+    let values = MemberValues { name: name.as_str(), index };
+    let command = command_line(batch, launch, &start.member, values, known)?;
     let by_mail = launch.profile.launch.prompt != Prompt::Argv;
     start.first = command.first.clone().filter(|_| by_mail);
     start.record.session.clone_from(&command.session);
     start.record.request.argv.clone_from(&command.argv);
     let (team, record) = (batch.team, &start.record);
     let argv = match launch.profile.runs {
-        Runs::Native => command.argv.iter().map(|word| OsText::new(word.as_ref())).collect(),
+        Runs::Native => {
+            record.request.command_line().iter().map(|word| OsText::new(word.as_ref())).collect()
+        }
         // The wrapper reads the program's command line from the record.
         Runs::Wrapped => {
             vec![OsText::new(batch.ctx.caller.exe.as_os_str()), OsText::new("wrap".as_ref())]
         }
     };
-    let env = environment(batch, launch, &command, &start.member, record);
+    let env = environment(batch, launch, &command, &start.member, record, values);
+    // A team in the shared store has no files for a program to read.
+    if launch.profile.is_native_member() && !team.is_shared() {
+        let other = account::other_root(team, &env)?;
+        start.record.config_dir = other.map(|dir| dir.to_string_lossy().into_owned());
+    }
+    let record = &start.record;
     Ok(LauncherSpec {
         format: spec::FORMAT,
         config_root: OsText::new(team.root().as_os_str()),
@@ -287,10 +343,10 @@ pub(super) fn write_files(
     batch: &BatchContext,
     launches: &[&ResolvedLaunch],
     starts: &mut [MemberStart],
-    specs: &[LauncherSpec],
+    specs: &mut [LauncherSpec],
 ) -> Result<(), OpsError> {
     let team = batch.team;
-    for (launch, start) in launches.iter().zip(&mut *starts) {
+    for ((launch, start), spec) in launches.iter().zip(&mut *starts).zip(&mut *specs) {
         if let (Some(repository), Some(request)) = (&launch.repository, &launch.spec.worktree) {
             let wanted = WantedWorktree {
                 name: &start.member.name,
@@ -305,6 +361,9 @@ pub(super) fn write_files(
             start.warning = obtained.warning;
         }
         team.make_workspace(&batch.settings.workspace, &launch.chat())?;
+        account::link(team, &start.record)?;
+        // Not before, since the file may be in its worktree.
+        env_file::add(launch, &start.record, spec)?;
     }
     let asked = |start: &MemberStart| {
         let note = Note::of(EventKind::MemberAsked).member(&start.member.name);
@@ -313,7 +372,7 @@ pub(super) fn write_files(
         Note { id: Some(start.asked.clone()), ..note }
     };
     team.record_all(starts.iter().map(asked).collect())?;
-    for (start, spec) in starts.iter_mut().zip(specs) {
+    for (start, spec) in starts.iter_mut().zip(&*specs) {
         start.new_mailbox =
             mailbox::prepare_mailbox(team, &start.member.name, start.first.as_deref())?;
         failpoint::hit("spawn.mailed");

@@ -15,6 +15,7 @@ use model::mail::scope::ChatName;
 use model::members::environ;
 use model::members::launch::LaunchSpec;
 use model::members::mode::Mode;
+use model::members::placeholder;
 use model::team::role::{Role, Tools};
 use model::team::settings::Settings;
 use model::text;
@@ -75,6 +76,13 @@ pub(super) fn resolve(
     check_options(&spec, &profile)?;
     if let Some((bad, _)) = spec.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         return Err(usage(format!("{bad:?} cannot be set as an environment variable"), None));
+    }
+    // A task may have variables of its own, with any text in braces.
+    if spec.task.is_none() {
+        for (name, value) in &spec.env {
+            let is_known = placeholder::check_value(value);
+            is_known.map_err(|problem| usage(format!("`{name}` {problem}"), None))?;
+        }
     }
     let required = ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     spec.plan |= required && !profile.needs_command();
@@ -218,10 +226,11 @@ fn apply_role(
             mode => spec.mode = mode,
         }
     }
-    if let RoleSource::File(path, unknown) = source {
-        let text =
-            |field: &String| format!("{}: `{}` is not applied", path.display(), text::line(field));
-        warnings.extend(unknown.iter().map(text));
+    if spec.wrap.is_none() {
+        spec.wrap.clone_from(&role.wrap);
+    }
+    if let RoleSource::File(path, notes) = source {
+        warnings.extend(notes.iter().map(|note| format!("{}: {note}", path.display())));
     }
     spec.tools = std::mem::take(&mut spec.tools).or(&role.tools);
 }

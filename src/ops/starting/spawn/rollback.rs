@@ -5,7 +5,7 @@ use super::prepare::MemberStart;
 use crate::board::task;
 use crate::ending::remove;
 use crate::ending::stop::{self, MemberStop, StopMode};
-use crate::members::presence;
+use crate::members::{account, presence};
 use crate::team::worktree;
 use crate::{Context, OpsError};
 use model::members::record::MemberRecord;
@@ -57,8 +57,11 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     }
     for (((one, _), released), left) in failed.iter().zip(released).zip(&mut left) {
         add_failure(left, "tasks", released.unwrap_or(Ok(())));
-        let forgotten = team.forget_record(&one.record.name, &one.record.incarnation);
+        let MemberRecord { name, incarnation, .. } = &one.record;
+        let forgotten = team.forget_record(name, incarnation, one.before.as_ref());
         add_failure(left, "record", forgotten.map_err(OpsError::from));
+        let unlinked = account::unlink(team, &one.record);
+        add_failure(left, "links", unlinked.map_err(OpsError::from));
     }
     let notes =
         failed.iter().zip(left).map(|((one, failure), left)| failure_note(one, failure, left));
