@@ -9,6 +9,7 @@ mod error;
 pub mod hooks;
 pub mod hosts;
 pub mod manifest;
+pub mod process_file;
 pub mod settings;
 pub mod task_file;
 pub mod value;

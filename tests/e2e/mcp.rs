@@ -528,7 +528,14 @@ fn configuration_of_each_program_is_written_and_undone() {
         stage.phalanx(&["mcp", "install", "--for", program, "--undo"]).expect(0);
         assert!(!file.exists(), "{program}: nothing is left");
     }
-    std::fs::write(stage.at("work/.mcp.json"), "{ // mine\n}").expect("write");
+    let config = stage.at("work/.mcp.json");
+    let commented = "{\n  // mine\n  \"mcpServers\": {}\n}\n";
+    std::fs::write(&config, commented).expect("write");
+    stage.phalanx(&["mcp", "install", "--for", "claude"]).expect(0);
+    assert!(std::fs::read_to_string(&config).expect("read").contains("// mine\n"));
+    stage.phalanx(&["mcp", "install", "--for", "claude", "--undo"]).expect(0);
+    assert!(std::fs::read_to_string(&config).expect("read").contains("// mine\n"));
+    std::fs::write(&config, "{ mine }").expect("write");
     let refused = stage.phalanx(&["mcp", "install", "--for", "claude"]).expect(4);
     assert!(refused.stderr.contains("is left as it is: not JSON"), "{refused:?}");
 }

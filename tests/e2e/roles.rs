@@ -158,10 +158,10 @@ fn id_02_unknown_role_is_refused() {
     agent(
         &stage.root(),
         "broken.md",
-        "---\nname: broken\ndescription: d\npermissionMode: god\n---\n",
+        "---\nname: broken\ndescription: d\ndisallowedTools: Bash(\n---\n",
     );
     let broken = refused("broken").stderr;
-    assert!(broken.contains("broken.md: line 4: `permissionMode`: no mode `god`"), "{broken}");
+    assert!(broken.contains("broken.md: line 4: `disallowedTools`: "), "{broken}");
     agent(&stage.root(), "huge.md", &"x".repeat(300 * 1024));
     assert!(refused("huge").stderr.contains("larger than 262144 bytes"));
     let manifest = stage.file(

@@ -167,7 +167,8 @@ fn errors_name_file_and_line_and_nothing_is_imported() {
         format!("{}:2:", at("bad.jsonl")),
         format!("{}:3:1: a JSON object is expected here", at("bad.jsonl")),
         "gone.md: no such file or directory".to_owned(),
-        "x.txt: unknown kind of file; known: .jsonl, .md, .toml, .json".to_owned(),
+        "x.txt: its extension does not tell its format; expected are .jsonl (plan, beads), .md"
+            .to_owned(),
         "hint: nothing was imported".to_owned(),
     ] {
         assert!(run.stderr.contains(&line), "{line} in {}", run.stderr);

@@ -133,8 +133,10 @@ fn spells(path: &[String], fenced: &str) -> bool {
 }
 
 /// The files that name a shell. Hooks from the settings of Claude Code are shell lines; the scripts
-/// for hosts are constants. Nothing is inserted into either.
-const SHELLS: [&str; 2] = ["src/hooks/run.rs", "src/remote/script.rs"];
+/// for hosts are constants. Nothing is inserted into either. The processes of other programs become
+/// the text of a manifest.
+const SHELLS: [&str; 3] =
+    ["src/config/process_file/list.rs", "src/hooks/run.rs", "src/remote/script.rs"];
 
 /// A command line is an argument vector, so that no name can become shell syntax.
 pub(crate) fn shells(file: &File) -> Vec<Problem> {

@@ -6,10 +6,12 @@ use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::args::word;
 use crate::fail::{Exit, Failure, VerbResult};
+use crate::json;
 use crate::read::{MAX_MANIFEST, MAX_TEXT, read_text};
 use crate::setup::Setup;
-use config::task_file::TaskFileKind;
+use config::task_file::TaskFormat;
 use model::text;
 use ops::{self, Kind, TeamStore};
 use sys::env;
@@ -18,12 +20,18 @@ use sys::env;
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx task import 03-01.jsonl 03-02.jsonl\n  \
     phalanx task import TODO.md --dry-run\n\n\
-    The extension tells the kind: .jsonl is a plan or the issues of beads, .md a check list, \
-    .toml a manifest, .json an export or the tasks of Task Master. If one file has an error, nothing is imported.")]
+    The extension tells the format: .jsonl is a plan or the issues of beads, .md a check list or a task of \
+    Backlog.md, .toml a manifest, .json an export or the tasks of Task Master. If one file has an error, \
+    nothing is imported.")]
 pub(crate) struct ImportTasksArgs {
     /// Files of tasks, in any order.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// Format of the files [default: by their extensions and texts].
+    #[arg(long, value_parser = word::<TaskFormat>(), value_name = "FORMAT")]
+    #[serde(default, deserialize_with = "json::word")]
+    #[schemars(schema_with = "json::words::<TaskFormat>")]
+    pub(crate) format: Option<TaskFormat>,
     /// Show what would change, without changing it.
     #[arg(long)]
     #[serde(default)]
@@ -54,13 +62,14 @@ pub(crate) enum ExportFormat {
 
 pub(crate) fn import(setup: &Setup, team: &TeamStore, args: &ImportTasksArgs) -> VerbResult {
     let read = |path: &Path| {
-        let limit = match TaskFileKind::of(path) {
-            Some(TaskFileKind::Checklist | TaskFileKind::Manifest) => MAX_MANIFEST,
-            Some(TaskFileKind::Plan | TaskFileKind::Export) | None => MAX_TEXT,
-        };
-        read_text(path, limit)
+        // JSON is parsed faster than the other languages.
+        let ending = path.extension().unwrap_or_default();
+        let is_json = ["json", "jsonl"].iter().any(|json| ending.eq_ignore_ascii_case(json));
+        read_text(path, if is_json { MAX_TEXT } else { MAX_MANIFEST })
     };
-    let done = ops::board::task_import::import(&setup.ctx, team, &args.files, &read, args.dry_run)?;
+    let (files, format) = (&args.files, args.format);
+    let done =
+        ops::board::task_import::import(&setup.ctx, team, files, format, &read, args.dry_run)?;
     let out = &setup.out;
     out.confirm(&done, || ui::import_report(&done, out.verbose, out.paint))?;
     Ok(Exit::DONE)

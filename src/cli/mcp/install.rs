@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use serde_json::{Map, Value, json};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
+use serde_json::{Value, json};
 use toml_edit::{Array, DocumentMut, Item, Table, value};
 
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::out::Out;
 use crate::read::read_text;
-use model::wire::Object;
 use ops::Kind;
 use sys::{env, fs};
 
@@ -19,7 +20,7 @@ use sys::{env, fs};
     after_help = "Examples:\n  phalanx mcp install --for claude\n  phalanx mcp install --for codex --print\n  \
     phalanx mcp install --for claude --undo\n\n\
     Codex keeps one configuration for all projects; the others get one in the current directory. \
-    What the file contains is kept."
+    What the file contains is kept, also comments in JSON."
 )]
 pub(crate) struct InstallArgs {
     /// Program to configure.
@@ -58,7 +59,10 @@ impl ClientProgram {
         Ok(match self {
             ClientProgram::Claude => here.join(".mcp.json"),
             ClientProgram::Gemini => here.join(".gemini/settings.json"),
-            ClientProgram::Opencode => here.join("opencode.json"),
+            ClientProgram::Opencode => {
+                let commented = here.join("opencode.jsonc");
+                if fs::exists(&commented) { commented } else { here.join("opencode.json") }
+            }
             ClientProgram::Cursor => here.join(".cursor/mcp.json"),
             ClientProgram::Vscode => here.join(".vscode/mcp.json"),
             ClientProgram::Codex => {
@@ -156,31 +160,33 @@ struct Edit<'a> {
 
 impl Edit<'_> {
     fn json(&self, before: Option<&str>) -> Result<String, String> {
-        let text = before.filter(|text| !text.trim().is_empty()).unwrap_or("{}");
-        let mut whole: Object = serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?;
+        let unchanged = || Ok(before.unwrap_or_default().to_owned());
+        let text = before.filter(|text| !text.trim().is_empty()).unwrap_or("{}\n");
+        let whole = CstRootNode::parse(text, &JSON).map_err(|e| format!("not JSON: {e}"))?;
+        let object = whole.object_value().ok_or("it is not an object")?;
         let (key, entry) = self.client.entry(self.command);
         if self.undo {
-            let servers = whole.get_mut(key).and_then(Value::as_object_mut);
-            let removed = servers.and_then(|servers| servers.shift_remove(NAME));
-            if removed.is_none() {
-                return Ok(before.unwrap_or_default().to_owned());
+            let Some(servers) = object.object_value(key) else { return unchanged() };
+            let Some(own) = servers.get(NAME) else { return unchanged() };
+            own.remove();
+            if let Some(property) = object.get(key).filter(|_| is_empty(&servers)) {
+                property.remove();
             }
-            if whole[key].as_object().is_some_and(Map::is_empty) {
-                whole.shift_remove(key);
-            }
-            if whole.is_empty() {
-                return Ok(String::new());
-            }
-        } else {
-            let servers = whole.entry(key).or_insert_with(|| json!({}));
-            let servers = servers.as_object_mut().ok_or(format!("`{key}` is not an object"))?;
-            if servers.get(NAME) == Some(&entry) {
-                return Ok(before.unwrap_or_default().to_owned());
-            }
-            servers.insert(NAME.to_owned(), entry);
+            let is_bare = is_empty(&object) && !has_comments(&whole.children());
+            return Ok(if is_bare { String::new() } else { whole.to_string() });
         }
-        let text = serde_json::to_string_pretty(&whole).map_err(|e| e.to_string())?;
-        Ok(format!("{text}\n"))
+        let servers = object.object_value_or_create(key);
+        let servers = servers.ok_or(format!("`{key}` is not an object"))?;
+        match servers.get(NAME) {
+            Some(own)
+                if own.value().and_then(|own| own.to_serde_value()).as_ref() == Some(&entry) =>
+            {
+                return unchanged();
+            }
+            Some(own) => own.set_value(json_input(&entry)),
+            None => drop(servers.append(NAME, json_input(&entry))),
+        }
+        Ok(whole.to_string())
     }
 
     fn toml(&self, before: Option<&str>) -> Result<String, String> {
@@ -214,6 +220,43 @@ impl Edit<'_> {
             servers.insert(NAME, Item::Table(entry));
         }
         Ok(whole.to_string())
+    }
+}
+
+/// JSON, with comments and trailing commas.
+const JSON: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// Returns whether an object has neither properties nor comments.
+fn is_empty(object: &CstObject) -> bool {
+    object.properties().is_empty() && !has_comments(&object.children())
+}
+
+fn has_comments(nodes: &[CstNode]) -> bool {
+    nodes.iter().any(CstNode::is_comment)
+}
+
+/// Returns a value as an input of the editor.
+fn json_input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Object(object) => CstInputValue::Object(
+            object.iter().map(|(key, value)| (key.clone(), json_input(value))).collect(),
+        ),
+        Value::Array(list) => CstInputValue::Array(list.iter().map(json_input).collect()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Bool(is_set) => CstInputValue::Bool(*is_set),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::Null => CstInputValue::Null,
     }
 }
 
@@ -265,9 +308,28 @@ mod tests {
     }
 
     #[test]
+    fn comments_of_a_json_configuration_are_kept() {
+        let texts = [
+            "{\n  // mine\n  \"servers\": {\n    \"other\": {}, // theirs\n  },\n}\n",
+            "// head\n{\n  \"inputs\": [], /* none */\n  \"servers\": {\n    // empty\n  }\n}\n",
+        ];
+        for before in texts {
+            let after = edit(ClientProgram::Vscode, false).json(Some(before)).expect("json");
+            for comment in ["// mine", "// theirs", "// head", "/* none */", "// empty"] {
+                assert_eq!(after.contains(comment), before.contains(comment), "{after}");
+            }
+            assert!(after.contains("\"phalanx\": {"), "{after}");
+            let again = edit(ClientProgram::Vscode, false).json(Some(&after)).expect("json");
+            assert_eq!(again, after);
+            let undone = edit(ClientProgram::Vscode, true).json(Some(&after)).expect("json");
+            assert_eq!(undone, before);
+        }
+    }
+
+    #[test]
     fn configuration_that_cannot_be_parsed_is_refused() {
-        let comments = "{\n  // a comment\n  \"servers\": {}\n}";
-        assert!(edit(ClientProgram::Vscode, false).json(Some(comments)).is_err());
+        assert!(edit(ClientProgram::Vscode, false).json(Some("{ \"servers\": ")).is_err());
+        assert!(edit(ClientProgram::Vscode, false).json(Some("[]")).is_err());
         assert!(edit(ClientProgram::Codex, false).toml(Some("= 1")).is_err());
         assert!(edit(ClientProgram::Claude, false).json(Some("{\"mcpServers\": 3}")).is_err());
     }

@@ -2,7 +2,7 @@
 //! a terminal.
 
 use std::io::{BufRead, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -10,10 +10,13 @@ use serde_json::json;
 use crate::fail::{Exit, Failure, VerbResult, chain};
 use crate::interrupt::run_interruptible;
 use crate::out::Out;
+use crate::read::{MAX_MANIFEST, read_text};
 use crate::setup::Setup;
 use crate::team::compose::{checks_manifest, choose_agents, fill_template, team_name};
 use crate::team::up_plan::{ManifestText, PlanOptions, UpPlan};
 use config::manifest::ManifestTemplate;
+use config::process_file::{self, ProcessHome, ProcessList};
+use model::id::allowed_name;
 use model::name::nearest;
 use model::team::project::Project;
 use model::text;
@@ -30,7 +33,8 @@ use sys::{env, fs};
 /// that is named. An existing file is never overwritten: exit code 4.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx init && phalanx up team.toml\n  \
-    phalanx init --template feature --agent claude --task \"Add a --json option to every command\"")]
+    phalanx init --template feature --agent claude --task \"Add a --json option to every command\"\n  \
+    phalanx init --from Procfile")]
 pub(crate) struct InitArgs {
     /// File to create.
     #[arg(default_value = "team.toml")]
@@ -45,6 +49,10 @@ pub(crate) struct InitArgs {
     /// Task for the team of the template.
     #[arg(long, value_name = "TEXT", requires = "template")]
     pub(crate) task: Option<String>,
+    /// Procfile, or file of mprocs, process-compose, tmuxinator or tmuxp, whose processes become
+    /// members.
+    #[arg(long, value_name = "FILE", conflicts_with = "template")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 /// The name for a team of workers that run the checks of the repository.
@@ -55,7 +63,17 @@ const LONGEST_ANSWER: u64 = 64 * 1024;
 /// The team that a person chose.
 enum InitChoice {
     Checks,
-    Template { name: String, template: Box<ManifestTemplate>, agents: Vec<String>, task: String },
+    Processes {
+        /// As it was given.
+        file: String,
+        list: Box<ProcessList>,
+    },
+    Template {
+        name: String,
+        template: Box<ManifestTemplate>,
+        agents: Vec<String>,
+        task: String,
+    },
 }
 
 /// The findings in the directory.
@@ -104,14 +122,25 @@ pub(crate) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
         out.print_message("");
     }
     let is_terminal = env::stdin_is_tty() && env::stderr_is_tty();
-    let choice = match &args.template {
-        Some(name) => named_choice(setup.as_ref(), args, name, &found)?,
-        None if is_terminal && !out.json && !out.quiet => interview(setup.as_ref(), out, &found)?,
-        None => InitChoice::Checks,
+    let choice = match (&args.template, &args.from) {
+        (Some(name), _) => named_choice(setup.as_ref(), args, name, &found)?,
+        (None, Some(file)) => InitChoice::Processes {
+            file: file.display().to_string(),
+            list: Box::new(processes(&cwd.join(file))?),
+        },
+        (None, None) if is_terminal && !out.json && !out.quiet => {
+            interview(setup.as_ref(), out, &found)?
+        }
+        (None, None) => InitChoice::Checks,
     };
-    let team = team_name(&cwd, choice.template_name());
+    let named = match &choice {
+        InitChoice::Processes { list, .. } => list.name.as_deref().and_then(allowed_name),
+        InitChoice::Checks | InitChoice::Template { .. } => None,
+    };
+    let team = named.unwrap_or_else(|| team_name(&cwd, choice.template_name()));
     let manifest = match &choice {
         InitChoice::Checks => checks_manifest(&team, &next, &found.project),
+        InitChoice::Processes { file, list } => process_file::manifest(list, file, &team, &next),
         InitChoice::Template { name, template, agents, task } => {
             let setup = setup.as_ref().map_err(Failure::clone)?;
             let text = fill_template(setup, template, (&team, task), agents, &found.project)?;
@@ -130,14 +159,21 @@ pub(crate) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
         return Err(exists());
     }
     let task = match &choice {
-        InitChoice::Checks => None,
+        InitChoice::Checks | InitChoice::Processes { .. } => None,
         InitChoice::Template { task, .. } => Some(task),
     };
     let document = json!({
         "file": shown,
         "team_name": team,
         "next": next,
-        "template": choice.template_name().unwrap_or(CHECKS),
+        "template": match &choice {
+            InitChoice::Processes { .. } => None,
+            choice => Some(choice.template_name().unwrap_or(CHECKS)),
+        },
+        "from": match &choice {
+            InitChoice::Processes { file, .. } => Some(file),
+            InitChoice::Checks | InitChoice::Template { .. } => None,
+        },
         "task": task,
         "languages": found.project.languages,
         "checks": found.project.checks,
@@ -152,10 +188,21 @@ pub(crate) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
 impl InitChoice {
     fn template_name(&self) -> Option<&str> {
         match self {
-            InitChoice::Checks => None,
+            InitChoice::Checks | InitChoice::Processes { .. } => None,
             InitChoice::Template { name, .. } => Some(name),
         }
     }
+}
+
+/// Reads the processes of a file.
+fn processes(file: &Path) -> Result<ProcessList, Failure> {
+    let home = env::home_dir();
+    let read = read_text(file, MAX_MANIFEST)
+        .and_then(|text| process_file::parse(file, &text, ProcessHome(home.as_deref())));
+    read.map_err(|problem| {
+        let hint = "the forms are described in docs/cli/teams.md#init";
+        Failure::usage(format!("{}: {problem}", file.display()), hint)
+    })
 }
 
 /// Returns the team that the options name.

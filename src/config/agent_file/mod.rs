@@ -15,32 +15,40 @@ use model::team::role::Role;
 pub struct AgentFile {
     pub name: String,
     pub role: Role,
-    /// Names of fields that phalanx does not use.
-    pub unknown: Vec<String>,
+    /// What phalanx does not use of the fields, and what it uses instead.
+    pub notes: Vec<String>,
 }
 
 impl AgentFile {
     /// Parses an agent file: fields between two `---` lines, followed by the prompt.
     ///
     /// # Errors
-    /// Fails, naming the line where possible, if the front matter is malformed, a field has an
-    /// invalid value, or `name` or `description` is missing. A restricting field that cannot be
+    /// Fails, naming the line where possible, if the front matter is malformed, a field has a value
+    /// of another form, or `name` or `description` is missing. A restricting field that cannot be
     /// understood is an error, never skipped (ID-02).
     pub fn parse(text: &str) -> Result<AgentFile, String> {
         let (fields, body) = front::split(text)?;
-        let (mut name, mut role, mut unknown) = (None, Role::default(), Vec::new());
+        let (mut name, mut role, mut notes) = (None, Role::default(), Vec::new());
         for field in &fields {
             match field.key.as_str() {
                 "name" => name = field.word()?,
                 "description" => role.description = field.word()?,
                 "model" => role.model = field.word()?.filter(|model| model != "inherit"),
                 "permissionMode" => {
-                    role.mode = field.word()?.map(|word| mode(field, &word)).transpose()?
+                    role.mode = known(
+                        field,
+                        &mut notes,
+                        Mode::parse,
+                        "the mode of a member without a role",
+                    )?;
                 }
-                "color" => role.color = field.word()?.map(|word| color(field, word)).transpose()?,
+                "color" => {
+                    let color = |word: &str| COLORS.contains(&word).then(|| word.to_owned());
+                    role.color = known(field, &mut notes, color, "the next free colour")?;
+                }
                 "tools" => role.tools.allowed = tools(field)?,
                 "disallowedTools" => role.tools.disallowed = tools(field)?.unwrap_or_default(),
-                other => unknown.push(other.to_owned()),
+                other => notes.push(format!("`{}` is not applied", other.escape_debug())),
             }
         }
         role.prompt = Some(body.trim()).filter(|body| !body.is_empty()).map(str::to_owned);
@@ -49,20 +57,25 @@ impl AgentFile {
             // Claude Code skips such a file, and with it the role.
             return Err("it has no `description`".to_owned());
         }
-        Ok(AgentFile { name, role, unknown })
+        Ok(AgentFile { name, role, notes })
     }
 }
 
-fn mode(field: &Field, word: &str) -> Result<Mode, String> {
-    Mode::parse(word).ok_or_else(|| field.fault(&format!("no mode `{}`", word.escape_debug())))
-}
-
-fn color(field: &Field, word: String) -> Result<String, String> {
-    if COLORS.contains(&word.as_str()) {
-        return Ok(word);
+/// Returns the value of a field if `parse` knows it. Otherwise adds a note, since Claude Code may
+/// know words that phalanx does not; `instead` is what a member gets.
+fn known<T>(
+    field: &Field,
+    notes: &mut Vec<String>,
+    parse: impl Fn(&str) -> Option<T>,
+    instead: &str,
+) -> Result<Option<T>, String> {
+    let Some(word) = field.word()? else { return Ok(None) };
+    let found = parse(&word);
+    if found.is_none() {
+        let problem = format!("`{}` is unknown; {instead} is used instead", word.escape_debug());
+        notes.push(field.fault(&problem));
     }
-    let known = COLORS.join(", ");
-    Err(field.fault(&format!("no colour `{}`; known: {known}", word.escape_debug())))
+    Ok(found)
 }
 
 /// Parses a list or comma-separated words; `None` for `*`, which allows all tools.

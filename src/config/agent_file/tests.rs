@@ -33,7 +33,7 @@ fn id_02_agent_file_fields_are_read_and_unknown_ones_listed() {
         (role.model.as_deref(), role.color.as_deref(), role.mode),
         (Some("sonnet"), Some("purple"), Some(Mode::Plan))
     );
-    assert_eq!(file.unknown, ["skills", "hooks"]);
+    assert_eq!(file.notes, ["`skills` is not applied", "`hooks` is not applied"]);
 }
 
 #[test]
@@ -72,8 +72,6 @@ fn id_02_malformed_agent_files_are_refused() {
         ("---\nname: [a]\n---\n", "line 2: `name`: not a text"),
         ("---\nname: x\ndescription: d\ntools: Read Grep\n---\n", "line 4: `tools`"),
         ("---\nname: x\ndescription: d\ndisallowedTools: {Edit: 1}\n---\n", "not a list of tools"),
-        ("---\nname: x\ndescription: d\npermissionMode: root\n---\n", "no mode `root`"),
-        ("---\nname: x\ndescription: d\ncolor: mauve\n---\n", "no colour `mauve`"),
         ("---\nname: \"a\\u0000b\"\ndescription: d\n---\n", "NUL"),
     ];
     for (text, expected) in table {
@@ -89,4 +87,18 @@ proptest! {
         let _ = AgentFile::parse(&text);
         let _ = AgentFile::parse(&format!("---\n{head}\n---\n{text}"));
     }
+}
+
+#[test]
+fn id_02_unknown_words_are_noted_with_what_is_used_instead() {
+    let text = "---\nname: x\ndescription: d\npermissionMode: root\ncolor: mauve\n---\n";
+    let file = AgentFile::parse(text).expect("a role");
+    assert_eq!((file.role.mode, file.role.color.as_deref()), (None, None));
+    assert_eq!(
+        file.notes,
+        [
+            "line 4: `permissionMode`: `root` is unknown; the mode of a member without a role is used instead",
+            "line 5: `color`: `mauve` is unknown; the next free colour is used instead"
+        ]
+    );
 }

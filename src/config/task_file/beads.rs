@@ -27,6 +27,12 @@ struct Issue {
     status: String,
     priority: Option<i64>,
     #[serde(default)]
+    issue_type: Option<String>,
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    assignee: Option<String>,
+    #[serde(default)]
     dependencies: Vec<Dependency>,
 }
 
@@ -62,6 +68,9 @@ pub(super) fn parse(text: &str) -> Result<TaskFile, Vec<ConfigError>> {
         if !["open", "in_progress", "blocked", "closed", ""].contains(&&*issue.status) {
             note(format!("`{}` is {}; taken as open", issue.id, issue.status));
         }
+        if let Some(name) = issue.assignee.filter(|name| !name.is_empty()) {
+            note(format!("`assignee` of `{}`, {name}, has no counterpart; left out", issue.id));
+        }
         let mut after = Vec::new();
         for dependency in issue.dependencies {
             match dependency.kind.as_str() {
@@ -91,7 +100,12 @@ pub(super) fn parse(text: &str) -> Result<TaskFile, Vec<ConfigError>> {
                 .collect::<Vec<_>>()
                 .join("\n\n"),
             after,
-            fields: TaskFields { priority, ..TaskFields::default() },
+            fields: TaskFields {
+                priority,
+                kind: issue.issue_type,
+                labels: Some(issue.labels).filter(|labels| !labels.is_empty()),
+                ..TaskFields::default()
+            },
             is_done: issue.status == "closed",
             ..TaskDefinition::default()
         });

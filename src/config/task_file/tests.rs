@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use proptest::prelude::*;
+use strum::IntoEnumIterator;
 
 use super::words::{slug, subject};
-use super::{MAX_FAULTS, TaskFileKind};
+use super::{MAX_FAULTS, TaskFormat};
 use model::board::task_definition::TaskFile;
 
 /// A plan of the example in docs/cli/tasks.md.
@@ -15,12 +16,12 @@ const PLAN: &str = r#"{"p":"03","n":"02","t":"Wiring","d":["03-01"],"xd":["../02
 {"id":"T2","a":"Wire it up\nwith the server.","td":["T1","04-01/T9"]}
 "#;
 
-fn good(kind: TaskFileKind, text: &str) -> TaskFile {
+fn good(kind: TaskFormat, text: &str) -> TaskFile {
     kind.parse("todo list", text).expect("a good file")
 }
 
 /// The faults of a text, each as `LINE:COLUMN: MESSAGE`.
-fn faults(kind: TaskFileKind, text: &str) -> Vec<String> {
+fn faults(kind: TaskFormat, text: &str) -> Vec<String> {
     let found = kind.parse("todo", text).expect_err("a bad file");
     found.iter().map(ToString::to_string).collect()
 }
@@ -32,16 +33,55 @@ fn keys(file: &TaskFile) -> Vec<(&str, Vec<&str>)> {
 }
 
 #[test]
-fn kind_is_told_by_the_extension() {
-    let kind = |name: &str| TaskFileKind::of(Path::new(name));
-    assert_eq!(kind("a/03-01.plan.jsonl"), Some(TaskFileKind::Plan));
-    assert_eq!(kind("TODO.MD"), Some(TaskFileKind::Checklist));
-    assert_eq!([kind("a.txt"), kind("md"), kind("")], [None, None, None]);
+fn format_is_told_by_extension_and_text() {
+    let task = "---\nid: task-1\ntitle: Write\n---\n- [ ] #1 it works\n";
+    let table = [
+        ("a/03-01.plan.jsonl", "", TaskFormat::Plan),
+        ("issues.jsonl", "{\"id\":\"x-1\",\"title\":\"Write\"}", TaskFormat::Beads),
+        ("TODO.MD", "- [ ] a", TaskFormat::Checklist),
+        ("page.md", "---\ntitle: A page\n---\n- [ ] a", TaskFormat::Checklist),
+        ("task-1 - Write.md", task, TaskFormat::Backlog),
+        ("a.json", "\u{feff}[]", TaskFormat::Export),
+        ("tasks.json", " {}", TaskFormat::Taskmaster),
+        ("team.toml", "", TaskFormat::Manifest),
+    ];
+    for (name, text, expected) in table {
+        assert_eq!(TaskFormat::of(Path::new(name), text), Ok(expected), "{name}");
+    }
+    for name in ["a.txt", "md", ""] {
+        let expected = TaskFormat::of(Path::new(name), "").expect_err("unknown");
+        assert!(expected.contains(".md (checklist, backlog)"), "{expected}");
+    }
+}
+
+#[test]
+fn tk_16_task_of_backlog_has_its_title_and_names_what_is_left_out() {
+    let text = "---\nid: TASK-7\ntitle: 'Write: the docs'\nstatus: In Progress\nassignee:\n  - '@ann'\n\
+                labels: [docs]\ndependencies:\n  - task-3\npriority: high\n---\n\n## Description\n\n\
+                <!-- SECTION:DESCRIPTION:BEGIN -->\nAll of them.\n<!-- SECTION:DESCRIPTION:END -->\n\n\
+                ## Acceptance Criteria\n- [ ] #1 they read well\n";
+    let file = good(TaskFormat::Backlog, text);
+    let [task] = file.tasks.as_slice() else { panic!("{file:?}") };
+    assert_eq!((task.key.as_str(), task.subject.as_str()), ("task-7", "Write: the docs"));
+    assert_eq!((&task.after, task.is_done), (&vec!["task-3".to_owned()], false));
+    assert_eq!(task.fields.labels, Some(vec!["docs".to_owned()]));
+    assert!(task.description.contains("All of them.") && !task.description.contains("<!--"));
+    let notes: Vec<&str> = file.notes.iter().map(|note| note.text.as_str()).collect();
+    assert_eq!(
+        notes,
+        [
+            "`task-7` is In Progress; taken as open",
+            "`assignee` of `task-7`, @ann, has no counterpart; left out"
+        ]
+    );
+    assert!(good(TaskFormat::Backlog, &text.replace("In Progress", "Done")).tasks[0].is_done);
+    let fault = &faults(TaskFormat::Backlog, &text.replace("TASK-7", "[7"))[0];
+    assert!(fault.starts_with("2:"), "{fault}");
 }
 
 #[test]
 fn plan_names_its_blockers_by_key() {
-    let file = good(TaskFileKind::Plan, &format!("\u{feff}{PLAN}"));
+    let file = good(TaskFormat::Plan, &format!("\u{feff}{PLAN}"));
     let plan = file.plan.as_ref().expect("a header");
     assert_eq!((plan.id.as_str(), plan.line), ("03-02", 1));
     assert_eq!(plan.artifacts, ["../02-01.summary.jsonl"]);
@@ -58,7 +98,7 @@ fn plan_names_its_blockers_by_key() {
 #[test]
 fn plan_faults_have_their_lines() {
     assert_eq!(
-        faults(TaskFileKind::Plan, "{\"p\":\"03\",\"n\":2}\n\n{\"id\":\"T1\"}\n[\"T1\",\"x\"]\n"),
+        faults(TaskFormat::Plan, "{\"p\":\"03\",\"n\":2}\n\n{\"id\":\"T1\"}\n[\"T1\",\"x\"]\n"),
         [
             "1:15: `n`: invalid type: integer `2`, expected a string",
             "3:11: missing field `a`",
@@ -66,23 +106,23 @@ fn plan_faults_have_their_lines() {
         ]
     );
     let ids = "{\"p\":\"03\",\"n\":\"1\"}\n{\"id\":\"a\\u001b[2J\",\"a\":\" \",\"f\":[\"\"],\"td\":[\"\"]}\n{\"id\":\"T2\",\"a\":\"x\"} {}";
-    let found = faults(TaskFileKind::Plan, ids);
+    let found = faults(TaskFormat::Plan, ids);
     assert_eq!(found.len(), 5, "{found:?}");
     assert!(found[0].starts_with("2:1: `id`: \"a\\u{1b}[2J\" is not a valid id"), "{found:?}");
     assert!(found[4].starts_with("3:21: trailing characters"), "{found:?}");
     assert_eq!(
-        faults(TaskFileKind::Plan, " \n"),
+        faults(TaskFormat::Plan, " \n"),
         ["1:1: the plan is empty: its first line is a header with `p` and `n`"]
     );
     let many = format!("{{\"p\":\"1\",\"n\":\"1\"}}\n{}", "x\n".repeat(1000));
-    assert_eq!(faults(TaskFileKind::Plan, &many).len(), MAX_FAULTS + 1);
+    assert_eq!(faults(TaskFormat::Plan, &many).len(), MAX_FAULTS + 1);
 }
 
 #[test]
 fn checklist_items_wait_for_the_items_below_them() {
     let text = "# Release\n\n- [ ] Ship **it**\n  - [x] Write the docs\n  - plain\n    - [ ] Tag it {#tag}\n\n    \
         The tag is signed:\n\n        git tag -s\n1. [ ] Übung\n   zwei\n\n```\n- [ ] not a task\n```\n";
-    let file = good(TaskFileKind::Checklist, text);
+    let file = good(TaskFormat::Checklist, text);
     assert_eq!(
         keys(&file),
         [
@@ -110,7 +150,7 @@ fn checklist_items_wait_for_the_items_below_them() {
 fn tk_16_other_marks_of_check_lists_are_tasks_with_a_note() {
     let text = "# Plan\n\n- [ ] 1. First\n- [ ]* 2. Optional\n- [-] 3. Running\n  1. [~] Below\n- [x]* Over\n\
                 - [-]no box\n- [y] no mark\n";
-    let file = good(TaskFileKind::Checklist, text);
+    let file = good(TaskFormat::Checklist, text);
     let found: Vec<(usize, &str, bool)> =
         file.tasks.iter().map(|t| (t.line, t.subject.as_str(), t.is_done)).collect();
     assert_eq!(
@@ -145,7 +185,7 @@ fn tk_16_issues_of_beads_are_tasks() {
 {"id":"x-3.1","title":"Later","status":"deferred","labels":["a"]}
 {"id":"x-4","title":"Gone","status":"tombstone"}
 "#;
-    let file = good(TaskFileKind::Plan, text);
+    let file = good(TaskFormat::Beads, text);
     assert_eq!(keys(&file), [("x-1", vec![]), ("x-2", vec!["x-1"]), ("x-3.1", vec![])]);
     assert_eq!(file.tasks[1].description, "Report\n\nn");
     let facts: Vec<_> = file.tasks.iter().map(|t| (t.line, t.is_done, t.fields.priority)).collect();
@@ -153,7 +193,7 @@ fn tk_16_issues_of_beads_are_tasks() {
     let lines: Vec<usize> = file.notes.iter().map(|note| note.line).collect();
     assert_eq!(lines, [3, 4, 5], "{:?}", file.notes);
     assert_eq!(
-        faults(TaskFileKind::Plan, &text.replace("\"title\":\"Later\",", "")),
+        faults(TaskFormat::Beads, &text.replace("\"title\":\"Later\",", "")),
         ["4:49: missing field `title`"]
     );
 }
@@ -169,7 +209,7 @@ fn tk_16_tasks_of_task_master_are_tasks() {
 ]}"#;
     let tagged = format!("{{\"master\":{list},\"my tag\":{{\"tasks\":[]}},\"note\":1}}");
     for (text, name) in [(list, "todo-list"), (&*tagged, "master")] {
-        let file = good(TaskFileKind::Export, text);
+        let file = good(TaskFormat::Taskmaster, text);
         let key = |id: &str| format!("{name}/{id}");
         let found: Vec<(String, Vec<String>)> =
             file.tasks.iter().map(|t| (t.key.clone(), t.after.clone())).collect();
@@ -191,16 +231,16 @@ fn tk_16_tasks_of_task_master_are_tasks() {
         assert_eq!(file.notes.len(), 2, "{:?}", file.notes);
         assert_eq!(file.tasks[3].description, "Models\n\nall");
     }
-    let other = faults(TaskFileKind::Export, "{\"name\":\"x\"}");
+    let other = faults(TaskFormat::Taskmaster, "{\"name\":\"x\"}");
     assert!(other[0].contains("Task Master"), "{other:?}");
-    assert!(faults(TaskFileKind::Export, "{\"tasks\":[{\"id\":1}]}")[0].contains("title"));
+    assert!(faults(TaskFormat::Taskmaster, "{\"tasks\":[{\"id\":1}]}")[0].contains("title"));
 }
 
 #[test]
 fn checklist_keys_are_unique_and_valid() {
     let text = "- [ ] Test\n- [ ] Build\n  - [ ] test!\n- [ ] ???\n- [ ] x {#a b}\n";
     assert_eq!(
-        faults(TaskFileKind::Checklist, text),
+        faults(TaskFormat::Checklist, text),
         [
             "3:1: the item has the key `todo/test`, as that in line 1; give one of them a key: `{#KEY}`",
             "4:1: the item needs a key, since its text has no words: `{#KEY}`",
@@ -213,11 +253,11 @@ fn checklist_keys_are_unique_and_valid() {
 fn manifest_needs_only_tasks() {
     let text = "[[task]]\nkey = \"a\"\nsubject = \"A\"\nowner = \"ann\"\nrun = [\"true\"]\n\n[[task]]\nkey = \"b\"\n\
         subject = \"B\"\nafter = [\"a\"]\n";
-    let file = good(TaskFileKind::Manifest, text);
+    let file = good(TaskFormat::Manifest, text);
     assert_eq!(keys(&file), [("a", vec![]), ("b", vec!["a"])]);
     assert_eq!((file.tasks[0].line, file.tasks[1].line), (2, 8));
     assert_eq!(file.tasks[0].owner.as_deref(), Some("ann"));
-    let fault = faults(TaskFileKind::Manifest, &text.replace("[\"a\"]", "[\"aa\"]"));
+    let fault = faults(TaskFormat::Manifest, &text.replace("[\"a\"]", "[\"aa\"]"));
     assert_eq!(fault, ["10:10: task `b` depends on unknown task `aa`"]);
 }
 
@@ -228,7 +268,7 @@ fn export_is_read_without_states_owners_and_times() {
 {"id":"7","subject":"B","status":"pending","blockedBy":["4"]},
 {"id":"9","subject":"C","status":"completed"}
 ]"#;
-    let file = good(TaskFileKind::Export, text);
+    let file = good(TaskFormat::Export, text);
     assert_eq!(
         keys(&file),
         [("03-01/T1", vec![]), ("todo-list/7", vec!["03-01/T1"]), ("todo-list/9", vec![])]
@@ -249,7 +289,7 @@ fn export_is_read_without_states_owners_and_times() {
 fn export_faults_have_their_lines() {
     let bad = "[\n{\"id\":\"1\",\"subject\":\" \"},\n{\"id\":\"x\",\"subject\":\"s\"},\n\
         {\"id\":\"1\",\"subject\":\"s\",\"blockedBy\":[\"5\"]},\n{\"id\":\"2\",\"subject\":3}, 7]";
-    let found = faults(TaskFileKind::Export, bad);
+    let found = faults(TaskFormat::Export, bad);
     let starts = ["2:1: task 1 has no subject", "3:1: task id \"x\"", "5:1: task 2 is not as"];
     for (fault, start) in found.iter().zip(starts) {
         assert!(fault.starts_with(start), "{found:?}");
@@ -262,9 +302,9 @@ fn export_faults_have_their_lines() {
             "4:1: task 1 is blocked by task 5, which is not in the file",
         ]
     );
-    assert!(faults(TaskFileKind::Export, "{\"a\":1}")[0].starts_with("1:"));
+    assert!(faults(TaskFormat::Export, "{\"a\":1}")[0].starts_with("1:"));
     // Deep nesting is refused without exhausting the stack.
-    assert_eq!(faults(TaskFileKind::Export, &"[".repeat(100_000)).len(), 1);
+    assert_eq!(faults(TaskFormat::Export, &"[".repeat(100_000)).len(), 1);
 }
 
 #[test]
@@ -283,7 +323,7 @@ proptest! {
     #[test]
     fn arbitrary_files_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let text = String::from_utf8_lossy(&bytes);
-        for kind in KINDS {
+        for kind in TaskFormat::iter() {
             let _ = kind.parse(&text, &text);
         }
     }
@@ -293,14 +333,11 @@ proptest! {
         parts in proptest::collection::vec(proptest::sample::select(PARTS.to_vec()), 0..60),
     ) {
         let text = parts.concat();
-        for kind in KINDS {
+        for kind in TaskFormat::iter() {
             let _ = kind.parse("stem", &text);
         }
     }
 }
-
-const KINDS: [TaskFileKind; 4] =
-    [TaskFileKind::Plan, TaskFileKind::Checklist, TaskFileKind::Manifest, TaskFileKind::Export];
 
 const PARTS: [&str; 30] = [
     "{",

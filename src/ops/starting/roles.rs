@@ -80,7 +80,7 @@ pub(crate) fn resolve_role(
         for path in files {
             match read_agent_file(&path, inside.as_deref()) {
                 Ok(agent) if agent.name == name => {
-                    return Ok(found(agent.role, RoleSource::File(path, agent.unknown)));
+                    return Ok(found(agent.role, RoleSource::File(path, agent.notes)));
                 }
                 Ok(agent) => known.push(agent.name),
                 Err(problem) if path.file_stem().is_some_and(|stem| stem == name) => {

@@ -9,13 +9,12 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use strum::VariantNames;
 
 use crate::board::{owners, task};
 use crate::resolve_dir;
 use crate::{Context, OpsError, now};
 pub(crate) use artifact::ReadFile;
-use config::task_file::{MAX_FAULTS, TaskFileKind};
+use config::task_file::{MAX_FAULTS, TaskFormat};
 use model::board::Board;
 use model::board::task_definition::{FileNote, TaskFile};
 use model::team::event::{EventKind, Note};
@@ -38,7 +37,8 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Imports the tasks of these files; a dry run only returns what would change. Directories of
+/// Imports the tasks of these files, in `format` or in the one of each; a dry run only returns what
+/// would change. Directories of
 /// commands are relative to the caller's.
 ///
 /// # Errors
@@ -49,11 +49,12 @@ pub fn import(
     ctx: &Context,
     team: &TeamStore,
     files: &[PathBuf],
+    format: Option<TaskFormat>,
     read: ReadFile<'_>,
     dry_run: bool,
 ) -> Result<Imported, OpsError> {
     task::must_have_verb(team, "import")?;
-    let files = load(files, read, &ctx.caller.cwd).map_err(refuse)?;
+    let files = load(files, format, read, &ctx.caller.cwd).map_err(refuse)?;
     let notes = files.iter().flat_map(|file| {
         let note = |note: &FileNote| format!("{}:{}: {}", file.name, note.line, note.text);
         file.tasks.notes.iter().map(note)
@@ -134,13 +135,14 @@ fn refuse(mut faults: Vec<String>) -> OpsError {
 /// Reads and parses the files, and checks the artifacts that plans depend on.
 fn load(
     paths: &[PathBuf],
+    format: Option<TaskFormat>,
     read: ReadFile<'_>,
     here: &Path,
 ) -> Result<Vec<LoadedFile>, Vec<String>> {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
     for path in paths {
         let name = text::line(&path.to_string_lossy());
-        match load_file(path, read) {
+        match load_file(path, format, read) {
             Ok(mut tasks) => {
                 if let Some(plan) = &tasks.plan {
                     let dir = path.parent().unwrap_or(Path::new(""));
@@ -164,12 +166,17 @@ fn load(
 }
 
 /// Returns the tasks of a file, or its faults without its name.
-fn load_file(path: &Path, read: ReadFile<'_>) -> Result<TaskFile, Vec<String>> {
-    let Some(kind) = TaskFileKind::of(path) else {
-        let known = TaskFileKind::VARIANTS.join(", .");
-        return Err(vec![format!(" unknown kind of file; known: .{known}")]);
-    };
-    let text = read(path).map_err(|problem| vec![format!(" {problem}")])?;
+fn load_file(
+    path: &Path,
+    format: Option<TaskFormat>,
+    read: ReadFile<'_>,
+) -> Result<TaskFile, Vec<String>> {
+    let in_whole = |problem: String| vec![format!(" {problem}")];
+    if format.is_none() {
+        TaskFormat::of(path, "").map_err(in_whole)?;
+    }
+    let text = read(path).map_err(in_whole)?;
+    let format = format.map_or_else(|| TaskFormat::of(path, &text), Ok).map_err(in_whole)?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    kind.parse(&stem, &text).map_err(|faults| faults.iter().map(ToString::to_string).collect())
+    format.parse(&stem, &text).map_err(|faults| faults.iter().map(ToString::to_string).collect())
 }

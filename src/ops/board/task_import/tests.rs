@@ -1,13 +1,13 @@
 //! Imports of files into boards in memory: created and changed tasks, refusals.
 
 use super::resolve::{LoadedFile, Resolved, resolve};
-use config::task_file::TaskFileKind;
+use config::task_file::TaskFormat;
 use model::board::Board;
 use model::board::task::{Task, TaskState};
 use model::id::TaskId;
 
 fn file(name: &str, text: &str) -> LoadedFile {
-    let kind = TaskFileKind::of(name.as_ref()).expect("a known kind");
+    let kind = TaskFormat::of(name.as_ref(), text).expect("a known kind");
     let stem = name.split('.').next().unwrap_or_default();
     LoadedFile { name: name.to_owned(), tasks: kind.parse(stem, text).expect("a good file") }
 }
