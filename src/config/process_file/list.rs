@@ -64,11 +64,11 @@ pub(super) fn without_counterpart(key: &str, value: &Value) -> String {
 /// Returns the words of a command that is meant for a shell: without a shell, if it is only words.
 pub(super) fn shell_words(command: &str) -> Vec<String> {
     let command = command.trim();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _./:@,+-".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _./:@,+-=".contains(c);
     let words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
-    // These are no programs.
     let builtin = ["cd", "source", ".", "export", "exec", "eval", "ulimit", "set", "alias"];
-    if command.chars().all(is_plain) && words.first().is_some_and(|word| !builtin.contains(word)) {
+    let is_program = |word: &&str| !builtin.contains(word) && !word.contains('=');
+    if command.chars().all(is_plain) && words.first().is_some_and(is_program) {
         return words.into_iter().map(str::to_owned).collect();
     }
     in_shell(command)

@@ -12,10 +12,13 @@ mod tmux_session;
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use list::{ProcessHome, ProcessList};
 pub use render::manifest;
+
+/// Parses the keys of a file.
+type ParseFile = fn(Map<String, Value>, ProcessHome<'_>) -> Result<ProcessList, String>;
 
 /// Parses a file. Its name and its keys tell the format.
 ///
@@ -34,11 +37,15 @@ pub fn parse(file: &Path, text: &str, home: ProcessHome<'_>) -> Result<ProcessLi
                 return Err(expected(message.lines().next().unwrap_or_default()));
             }
         };
-        match ["procs", "processes", "windows"].map(|key| whole.contains_key(key)) {
-            [true, ..] => mprocs::parse(whole, home)?,
-            [_, true, _] => process_compose::parse(whole, home)?,
-            [.., true] => tmux_session::parse(whole, home)?,
-            _ => return Err(expected("it has none of `procs`, `processes` and `windows`")),
+        let parse = [
+            ("procs", mprocs::parse as ParseFile),
+            ("processes", process_compose::parse),
+            ("windows", tmux_session::parse),
+            ("tabs", tmux_session::parse),
+        ];
+        match parse.into_iter().find(|(key, _)| whole.contains_key(*key)) {
+            Some((_, parse)) => parse(whole, home)?,
+            None => return Err(expected("it has none of `procs`, `processes` and `windows`")),
         }
     };
     match list.processes.is_empty() {

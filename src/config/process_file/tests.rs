@@ -27,11 +27,11 @@ fn commands(read: &Manifest) -> Vec<(&str, Vec<&str>)> {
 
 #[test]
 fn procfile_becomes_members() {
-    let text = "# dev\nweb: bin/rails server -p $PORT\nworker: bundle exec sidekiq\njs: yarn build --watch\n";
+    let text = "# dev\nweb: bin/rails server -p $PORT\nworker: bundle exec sidekiq --c=1\njs: yarn build --watch\n";
     let (text, read) = made("Procfile.dev", text);
     let expected = [
         ("web", vec!["sh", "-c", "bin/rails server -p $PORT"]),
-        ("worker", vec!["bundle", "exec", "sidekiq"]),
+        ("worker", vec!["bundle", "exec", "sidekiq", "--c=1"]),
         ("js", vec!["yarn", "build", "--watch"]),
     ];
     assert_eq!(commands(&read), expected);
@@ -105,6 +105,11 @@ fn sessions_of_tmux_become_members() {
         read.members.iter().all(|member| member.launch.cwd.as_deref() == Some("/home/ann/site"))
     );
     assert!(text.contains("the pane `editor-3` has no command"), "{text}");
+
+    let old = "project_name: site\nproject_root: /srv\ntabs:\n  - shell: A=1 make\n";
+    let (_, read) = made("old.yml", old);
+    assert_eq!(commands(&read), [("shell", vec!["sh", "-c", "A=1 make"])]);
+    assert_eq!(read.members[0].launch.cwd.as_deref(), Some("/srv"));
 
     let tmuxp = "session_name: dev\nenvironment: {A: b}\nwindows:\n  - window_name: main\n    layout: tiled\n    \
                  start_directory: src\n    panes:\n      - shell_command: [{cmd: htop, enter: false}]\n        \

@@ -13,15 +13,17 @@ use super::list::{
 struct SessionFile {
     /// tmuxp
     session_name: Option<String>,
-    /// tmuxinator
+    /// tmuxinator; before its version 0.6 the keys had other names.
+    #[serde(alias = "project_name")]
     name: Option<String>,
-    #[serde(default, alias = "root")]
+    #[serde(default, alias = "root", alias = "project_root")]
     start_directory: Option<String>,
     #[serde(default)]
     environment: Value,
     /// Commands that are typed into each pane first.
     #[serde(default, alias = "pre_window")]
     shell_command_before: Value,
+    #[serde(alias = "tabs")]
     windows: Vec<Map<String, Value>>,
     #[serde(flatten)]
     rest: Map<String, Value>,
