@@ -162,10 +162,14 @@ impl<'a> PaneBatch<'a> {
         self.send(survey, firsts)?;
         let mut splits: Vec<PaneStep> =
             groups.iter().filter_map(|group| self.mark_window(survey, group)).collect();
-        let has_session = matches!(survey.target, TargetSession::Existing { .. });
-        if survey.is_unwatched && (has_session || !splits.is_empty()) {
-            let restore = verb::restore_size(&survey.target.window_target(), survey.size);
-            splits.push(PaneStep::change(restore));
+        let session = match &survey.target {
+            TargetSession::Existing { id, .. } => Some(*id),
+            TargetSession::New(_) => {
+                groups.iter().find_map(|group| self.first_pane(group)).map(|made| made.row.session)
+            }
+        };
+        if let Some(session) = session.filter(|_| survey.is_unwatched) {
+            splits.push(PaneStep::change(verb::restore_size(session, survey.size)));
         }
         splits.extend(tiled);
         for group in &groups {

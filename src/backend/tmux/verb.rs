@@ -144,8 +144,8 @@ pub(super) fn new_session(
 
 /// Gives the team's windows of a session the size that they have without a client, unless a client
 /// is attached to it. A window whose size a person has fixed (`window-size manual`) keeps it.
-pub(super) fn restore_size(session: &WindowTarget, size: Size) -> Unit {
-    let run = RunShell::new().tmux_command().target_pane(session.target());
+pub(super) fn restore_size(session: SessionId, size: Size) -> Unit {
+    let run = RunShell::new().tmux_command().target_pane(format!("{session}:"));
     unit(&run.shell_command(own_size(size)).build())
 }
 
