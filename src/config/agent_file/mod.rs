@@ -15,7 +15,7 @@ use model::team::role::Role;
 pub struct AgentFile {
     pub name: String,
     pub role: Role,
-    /// What phalanx does not use of the fields, and what it uses instead.
+    /// The fields and words that phalanx does not use, each with what it uses instead.
     pub notes: Vec<String>,
 }
 

@@ -87,8 +87,8 @@ pub(super) struct MemberTable {
     /// Environment variables, in addition to those of `[defaults]`.
     #[serde(default, with = "As::<Variables<MemberText>>")]
     env: BTreeMap<String, String>,
-    /// File of lines `NAME=VALUE` with further environment variables, read at each start. A relative
-    /// one is below the member's own directory.
+    /// File of lines `NAME=VALUE` with further environment variables, read at each start. A
+    /// relative one is below the member's own directory.
     env_file: Option<NonBlank>,
     /// Command line that starts the program in the member's own directory, such as
     /// `["direnv", "exec", "."]`; the program's own is appended. An empty list means none.

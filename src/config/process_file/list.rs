@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What a file describes. Whatever has no counterpart in a manifest is in the notes.
+/// The processes of a file. Keys without a counterpart in a manifest are in the notes.
 #[derive(Debug, Default)]
 pub struct ProcessList {
     /// Name of the session, if the file has one.

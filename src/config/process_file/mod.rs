@@ -23,7 +23,7 @@ type ParseFile = fn(Map<String, Value>, ProcessHome<'_>) -> Result<ProcessList, 
 /// Parses a file. Its name and its keys tell the format.
 ///
 /// # Errors
-/// What is wrong with the file, and what is expected instead.
+/// The problem of the file, and the expected forms.
 pub fn parse(file: &Path, text: &str, home: ProcessHome<'_>) -> Result<ProcessList, String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let list = if name.starts_with("Procfile") || name.ends_with(".procfile") {

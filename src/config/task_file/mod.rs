@@ -36,7 +36,7 @@ pub enum TaskFormat {
     /// A task of Backlog.md.
     Backlog,
     Manifest,
-    /// What `task export` writes.
+    /// The JSON that `task export` writes.
     Export,
     /// The `tasks.json` of Task Master.
     Taskmaster,

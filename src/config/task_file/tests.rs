@@ -33,7 +33,7 @@ fn keys(file: &TaskFile) -> Vec<(&str, Vec<&str>)> {
 }
 
 #[test]
-fn format_is_told_by_extension_and_text() {
+fn format_follows_from_extension_and_text() {
     let task = "---\nid: task-1\ntitle: Write\n---\n- [ ] #1 it works\n";
     let table = [
         ("a/03-01.plan.jsonl", "", TaskFormat::Plan),

@@ -12,8 +12,8 @@ use crate::text;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskRef {
     Id(TaskId),
-    /// See [`Extra::key`](crate::board::task::Extra::key). Not checked: that of a manifest may be any
-    /// text.
+    /// See [`Extra::key`](crate::board::task::Extra::key). Not checked: that of a manifest may be
+    /// any text.
     Key(String),
 }
 

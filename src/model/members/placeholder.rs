@@ -1,5 +1,7 @@
 //! `{name}` and `{index}` in what a member is started with.
 
+use crate::name::check_variable;
+
 /// The placeholders, as they are written between braces.
 const NAME: &str = "name";
 const INDEX: &str = "index";
@@ -12,6 +14,16 @@ enum PlaceholderPiece<'a> {
     Word(&'a str),
     /// `{{word}`, for the text `{word}`
     Quoted(&'a str),
+}
+
+impl PlaceholderPiece<'_> {
+    fn as_written(&self) -> String {
+        match self {
+            PlaceholderPiece::Text(text) => (*text).to_owned(),
+            PlaceholderPiece::Word(word) => format!("{{{word}}}"),
+            PlaceholderPiece::Quoted(word) => format!("{{{{{word}}}"),
+        }
+    }
 }
 
 /// Splits a text. Braces around anything but a word of letters, digits and `_` are text.
@@ -32,12 +44,10 @@ fn pieces(text: &str) -> Vec<PlaceholderPiece<'_>> {
     pieces
 }
 
-/// Returns the word of a text that begins with `{word}`.
+/// Returns the word of a text that begins with `{word}`. A word has the form of a variable's name.
 fn word(text: &str) -> Option<&str> {
     let (word, _) = text.strip_prefix('{')?.split_once('}')?;
-    let mut chars = word.chars();
-    let begins = chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    (begins && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')).then_some(word)
+    check_variable(word).is_ok().then_some(word)
 }
 
 /// Checks the value of a variable.
@@ -71,11 +81,10 @@ pub fn quoted_value(text: &str) -> String {
 
 fn quote(text: &str, is_filled: impl Fn(&str) -> bool) -> String {
     let piece = |piece: &PlaceholderPiece<'_>| match piece {
-        PlaceholderPiece::Text(text) => (*text).to_owned(),
-        PlaceholderPiece::Word(word) if is_filled(word) => format!("{{{{{word}}}"),
-        PlaceholderPiece::Word(word) => format!("{{{word}}}"),
-        PlaceholderPiece::Quoted(word) if is_filled(word) => format!("{{{{{{{word}}}"),
-        PlaceholderPiece::Quoted(word) => format!("{{{{{word}}}"),
+        PlaceholderPiece::Word(word) | PlaceholderPiece::Quoted(word) if is_filled(word) => {
+            format!("{{{}", piece.as_written())
+        }
+        piece => piece.as_written(),
     };
     pieces(text).iter().map(piece).collect()
 }
@@ -100,14 +109,10 @@ impl MemberValues<'_> {
 
     fn filled(&self, text: &str, is_unquoted: impl Fn(&str) -> bool) -> String {
         let filled = |piece: &PlaceholderPiece<'_>| match piece {
-            PlaceholderPiece::Text(text) => (*text).to_owned(),
-            PlaceholderPiece::Word(word) => match *word {
-                NAME => self.name.to_owned(),
-                INDEX => self.index.to_string(),
-                other => format!("{{{other}}}"),
-            },
+            PlaceholderPiece::Word(NAME) => self.name.to_owned(),
+            PlaceholderPiece::Word(INDEX) => self.index.to_string(),
             PlaceholderPiece::Quoted(word) if is_unquoted(word) => format!("{{{word}}}"),
-            PlaceholderPiece::Quoted(word) => format!("{{{{{word}}}"),
+            piece => piece.as_written(),
         };
         pieces(text).iter().map(filled).collect()
     }

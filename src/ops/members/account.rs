@@ -16,8 +16,8 @@ const CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 /// that is not the team's.
 ///
 /// # Errors
-/// [`OpsError::Usage`] if the variable holds a relative path: nobody knows where the program is
-/// when it looks.
+/// [`OpsError::Usage`] if the variable holds a relative path: the program resolves it in whatever
+/// directory it is at that moment.
 pub(crate) fn other_root(
     team: &TeamStore,
     env: &[(OsString, OsString)],

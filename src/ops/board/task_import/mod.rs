@@ -37,9 +37,8 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Imports the tasks of these files, in `format` or in the one of each; a dry run only returns what
-/// would change. Directories of
-/// commands are relative to the caller's.
+/// Imports the tasks of these files, in `format` or in the format of each; a dry run only returns
+/// what would change. Directories of commands are relative to the caller's.
 ///
 /// # Errors
 /// [`OpsError::Usage`] with all faults of the files; a refusal on a board of

@@ -96,7 +96,7 @@ pub(super) fn preview(
         let (team, holder) = (batch.team.name().clone(), holder.name.clone());
         return Err(StoreError::MemberTaken { team, holder }.into());
     }
-    let index = MemberIndexes::of(batch, &known)?.take(batch, &name)?;
+    let index = MemberIndexes::of(batch, &known)?.take(&name);
     let mut start = new_start(batch, launch, name, &known, (BackendKind::Pty, index));
     known.members.push(start.member.clone());
     let spec = complete(batch, launch, &mut start, &known, Terminal::Pane)?;
@@ -154,7 +154,7 @@ fn try_to_join(
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
             let name = batch.choose_name(&known, &launch.name)?;
-            let index = indexes.take(batch, &name)?;
+            let index = indexes.take(&name);
             let start = new_start(batch, launch, name, &known, (backend.kind(), index));
             roster.join(&start.member)?;
             known.members.push(start.member.clone());
@@ -197,26 +197,29 @@ fn forget(batch: &BatchContext, begun: &mut Vec<(MemberRecord, Option<MemberReco
     }
 }
 
-/// The numbers of the members on the team.
-struct MemberIndexes(BTreeSet<u32>);
+/// The numbers of members.
+struct MemberIndexes {
+    /// Those of the members on the team.
+    taken: BTreeSet<u32>,
+    records: Vec<MemberRecord>,
+}
 
 impl MemberIndexes {
     fn of(batch: &BatchContext, known: &Team) -> Result<MemberIndexes, StoreError> {
-        let mut taken = BTreeSet::new();
-        for member in known.teammates() {
-            taken.extend(batch.team.member_record(&member.name)?.and_then(|record| record.index));
-        }
-        Ok(MemberIndexes(taken))
+        let records = batch.team.member_records()?;
+        let on_team = records.iter().filter(|record| known.member(&record.name).is_some());
+        Ok(MemberIndexes { taken: on_team.filter_map(|record| record.index).collect(), records })
     }
 
     /// Takes the number that the last run of the name had, or else the lowest free one: members use
     /// it to share ports.
-    fn take(&mut self, batch: &BatchContext, name: &MemberName) -> Result<u32, StoreError> {
-        let before = batch.team.member_record(name)?.and_then(|record| record.index);
-        let is_free = |index: &u32| !self.0.contains(index);
-        let free = before.filter(is_free).or_else(|| (1..).find(is_free)).unwrap_or(u32::MAX);
-        self.0.insert(free);
-        Ok(free)
+    fn take(&mut self, name: &MemberName) -> u32 {
+        let last = self.records.iter().find(|record| record.name.clashes_with(name.as_str()));
+        let is_free = |index: &u32| !self.taken.contains(index);
+        let last = last.and_then(|record| record.index).filter(is_free);
+        let index = last.or_else(|| (1..).find(is_free)).unwrap_or(u32::MAX);
+        self.taken.insert(index);
+        index
     }
 }
 
