@@ -313,7 +313,9 @@ pub fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table 
     put(&mut table, "rules", table_of(rules));
     put(&mut table, "access", table_of(link));
     match template.demand {
+        Demand::Once => {}
         Demand::Standing => put_text(&mut table, "restart", Some("on-failure")),
+        Demand::Always => put_text(&mut table, "restart", Some("always")),
         Demand::WhenNeeded => put_text(&mut table, "start", Some("when-needed")),
         Demand::Scaled(scale) => put(&mut table, "scale", table_of(scale)),
         Demand::PerTask(max) => {
@@ -326,7 +328,8 @@ pub fn member(template: &Template, rules: &RuleSet, link: &LinkAccess) -> Table 
 }
 
 /// The fields of a launch spec that are keys of a member.
-const MEMBER_KEYS: [&str; 7] = ["profile", "role", "model", "mode", "prompt", "cwd", "pull"];
+const MEMBER_KEYS: [&str; 10] =
+    ["profile", "role", "model", "mode", "prompt", "cwd", "pull", "base", "env_file", "wrap"];
 
 /// Returns the table of a teammate, without its name.
 pub fn launch_spec(spec: &LaunchSpec) -> Table {
@@ -342,7 +345,8 @@ pub fn launch_spec(spec: &LaunchSpec) -> Table {
     if spec.is_unattended {
         table.insert("attention".to_owned(), Value::Boolean(false));
     }
-    table.extend(lists([("run", spec.command.clone())]));
+    table.extend(lists([("run", spec.command.clone()), ("after", spec.after.clone())]));
+    put(&mut table, "ready", spec.ready.as_ref().map(table_of).unwrap_or_default());
     let env = spec.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
     put(&mut table, "env", env.collect());
     match &spec.worktree {

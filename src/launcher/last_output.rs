@@ -60,16 +60,34 @@ impl LastOutput {
 }
 
 fn read_pane(run: &LauncherRun) -> Option<String> {
-    let pane = OwnPane::parse(&env::var("TMUX")?, &env::var("TMUX_PANE")?)?;
+    let pane = LauncherPane::of(run)?;
     if !tty::wait_processed(PROCESSED_WITHIN) {
         return None;
     }
-    let here = Path::new("/");
-    let find = |path: Option<&OsStr>| env::find_program(OsStr::new("tmux"), path, here);
-    // The path of the pane is that of the server, which need not contain tmux.
-    let program = find(env::var("PATH").as_deref()).or_else(|| find(search_path(&run.command)))?;
-    let read = pane.last_lines(&program, Process::current().pid, LINES, READ_WITHIN);
-    read.ok().filter(|screen| !screen.is_empty())
+    pane.last_lines(LINES).filter(|screen| !screen.is_empty())
+}
+
+/// The tmux pane that this process runs in.
+#[derive(Debug, Clone)]
+pub(super) struct LauncherPane {
+    pane: OwnPane,
+    tmux: PathBuf,
+}
+
+impl LauncherPane {
+    pub(super) fn of(run: &LauncherRun) -> Option<LauncherPane> {
+        let pane = OwnPane::parse(&env::var("TMUX")?, &env::var("TMUX_PANE")?)?;
+        let here = Path::new("/");
+        let find = |path: Option<&OsStr>| env::find_program(OsStr::new("tmux"), path, here);
+        // The path of the pane is that of the server, which need not contain tmux.
+        let tmux = find(env::var("PATH").as_deref()).or_else(|| find(search_path(&run.command)))?;
+        Some(LauncherPane { pane, tmux })
+    }
+
+    /// Returns the last lines of the pane; `None` if it cannot be read. Runs one tmux process.
+    pub(super) fn last_lines(&self, lines: usize) -> Option<String> {
+        self.pane.last_lines(&self.tmux, Process::current().pid, lines, READ_WITHIN).ok()
+    }
 }
 
 /// Returns the last whole lines that fit into [`BYTES`].

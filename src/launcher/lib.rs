@@ -8,6 +8,7 @@ mod last_output;
 mod output;
 mod program;
 mod prompt;
+mod readiness;
 mod run;
 pub mod sessions;
 mod usage;
@@ -21,6 +22,7 @@ use model::members::record::ExitRecord;
 use output::ProgramOutput;
 use program::LaunchProblem;
 use prompt::PromptThread;
+use readiness::ReadinessThread;
 pub use run::LauncherRun;
 use run::{is_awaited, print_error};
 use store::{Store, now};
@@ -113,7 +115,8 @@ fn supervise(
     }
     let usage = UsageThread::start(run);
     let (handle, jobs) = LoopHandle::new();
-    let prompt = PromptThread::start(run, child, &output, handle);
+    let prompt = PromptThread::start(run, child, &output, handle.clone());
+    let readiness = ReadinessThread::start(run, &output, handle);
     let (mut signalled, mut hung_up) = (false, false);
     let mut on_signal = |sig| {
         signalled |= sig == TERM || sig == HUP;
@@ -125,6 +128,9 @@ fn supervise(
     drop(jobs);
     if let Some(prompt) = prompt {
         prompt.finish();
+    }
+    if let Some(readiness) = readiness {
+        readiness.finish();
     }
     output.wait_end(LAST_OUTPUT);
     if let Some(bridge) = bridge {

@@ -10,6 +10,7 @@ use super::program::{LaunchProblem, ProgramCommand};
 use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::MemberState;
 use model::members::placement::ProcessId;
+use model::members::readiness::ReadyCheck;
 use model::members::record::{ExitRecord, MemberRecord, StartRecord};
 use model::members::spec::{self, OsText, Terminal};
 use model::members::transcript::TranscriptForm;
@@ -41,6 +42,8 @@ pub struct LauncherRun {
     pub(super) is_native: bool,
     /// A prompt of the program asks for a person's attention.
     pub(super) asks_for_attention: bool,
+    /// The check whether the member is ready, if it has one.
+    pub(super) ready: Option<ReadyCheck>,
     /// The form of the program's transcripts.
     pub(super) transcript: Option<TranscriptForm>,
     /// None in a pane, and until [`LauncherRun::open_log`] succeeds.
@@ -84,6 +87,7 @@ impl LauncherRun {
         let asks_for_attention = record.as_ref().is_some_and(asks);
         let uses_files = team.is_shared() && is_native;
         let transcript = record.as_ref().and_then(|record| record.request.transcript);
+        let ready = record.as_ref().and_then(MemberRecord::open_check);
         let log = None;
         let run = LauncherRun {
             command,
@@ -95,6 +99,7 @@ impl LauncherRun {
             uses_files,
             is_native,
             asks_for_attention,
+            ready,
             transcript,
             log,
         };

@@ -55,6 +55,8 @@ pub(crate) enum Effect {
     /// Journals the circuit breaker of a restarted member: its consecutive failures and the delay
     /// until the next start (`None`: not started again). Zero failures mean that it was reset.
     JournalRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
+    /// Ends the task that stands for the readiness of a member, which is ready or will never be.
+    SettleReadiness { task: TaskId, member: MemberName },
     /// Starts the member again with its last settings, after its last run has left the team.
     Resume(MemberName),
     /// Adds a member back to the team file after another program has removed it.
@@ -122,6 +124,7 @@ impl Effect {
             }
             Effect::Deactivate(name) => format!("record that `{name}` is not active"),
             Effect::JournalRestart { member, .. } => format!("journal the restarts of `{member}`"),
+            Effect::SettleReadiness { task, .. } => format!("end the readiness task #{task}"),
             Effect::Resume(name) => format!("start `{name}` again"),
             Effect::PutBack { name, .. } => format!("put `{name}` back into the team file"),
             Effect::CheckIdle { name, .. } => format!("check whether `{name}` is idle"),

@@ -12,6 +12,7 @@ mod members;
 mod native_state;
 mod offer;
 mod questions;
+mod readiness;
 mod settings;
 mod shutdown;
 mod staff;
@@ -24,6 +25,7 @@ use super::state::{BoardView, Goal, LeadEnd, Phase, State};
 use model::board::Board;
 use model::board::external_change;
 use model::board::results;
+use model::board::task::Task;
 use model::decisions::request::ShutdownRequest;
 use model::id::MemberName;
 use model::team::settings::Finish;
@@ -104,6 +106,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Tick => {}
     }
     staff::staff(state, now, &mut effects);
+    readiness::settle(state, &mut effects);
     report(state, now, &mut effects);
     health::watch(state, now, &mut effects);
     followup::follow_up(state, now, &mut effects);
@@ -141,8 +144,10 @@ fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut V
         working: board.working(),
         stale: followup::stale_tasks(&board),
         reminders: followup::task_reminders(&board),
+        awaited: readiness::awaited(&board),
         board,
     };
+    state.settled.clear();
     offer::handle_board(state, &seen.free, now);
     state.awaits_tasks &= seen.board.work().next().is_none();
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
@@ -155,7 +160,8 @@ fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut V
 /// Requests the release of open tasks whose owners have no run: another program may have written
 /// any name.
 fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
-    let open = board.work().filter(|task| !task.state.is_over());
+    let is_open = |task: &&Task| !task.state.is_over() && task.awaited_member().is_none();
+    let open = board.work().filter(is_open);
     let owners: BTreeSet<MemberName> =
         open.filter_map(|task| MemberName::existing(task.owner_name()?).ok()).collect();
     let is_absent = |name: &MemberName| {

@@ -123,6 +123,8 @@ pub(super) struct TrackedMember {
     pub(super) is_blocked: bool,
     /// Its last turn ended with an error, and it has got no message since then.
     pub(super) has_failed: bool,
+    /// It has passed the check whether it is ready.
+    pub(super) is_ready: bool,
     /// The request that started it.
     pub(super) request: LaunchRequest,
     /// The start of the last wait at a prompt that this lead has announced.
@@ -183,6 +185,8 @@ pub(super) struct BoardView {
     /// The stale tasks of each owner that nothing has resumed yet, with the time since when each is
     /// stale; by the owner's name in lower case.
     pub(super) stale: BTreeMap<String, Vec<(TaskId, Timestamp)>>,
+    /// The open readiness tasks, each with its member.
+    pub(super) awaited: Vec<(TaskId, MemberName)>,
     /// The times of the next reminders that members have set on tasks.
     pub(super) reminders: BTreeMap<TaskId, Timestamp>,
 }
@@ -260,7 +264,8 @@ pub(super) struct Pool {
     pub(super) defers_until: Option<Timestamp>,
     /// The deferral has expired: no member outside the kind has taken the task.
     pub(super) has_deferred: bool,
-    /// The last standing member failed and is to be replaced.
+    /// The single member that stands is to be started: for the first time, once what it waits for
+    /// is ready, or in place of the last one.
     pub(super) owed: bool,
     /// A shutdown of one of its members was requested: none is started until a task with a higher
     /// id exists.
@@ -318,6 +323,8 @@ pub(crate) struct State {
     pub(super) has_agent_lead: bool,
     /// Ids of handled messages that can be read again.
     pub(super) handled: BTreeSet<String>,
+    /// The readiness tasks that the driver was asked to end since the last read of the board.
+    pub(super) settled: BTreeSet<TaskId>,
     /// Members that are idle according to the journal; filled only if the team has hooks.
     pub(super) resting: BTreeSet<MemberName>,
     /// Unanswered plans and questions, by the id of the message.
@@ -354,6 +361,7 @@ impl State {
             resume_limited: ResumePolicy::default(),
             has_agent_lead: false,
             handled: BTreeSet::new(),
+            settled: BTreeSet::new(),
             resting: BTreeSet::new(),
             questions: BTreeMap::new(),
         }

@@ -4,6 +4,7 @@ use crate::decisions::request::{ShutdownRequest, WorkLeft};
 use crate::id::{Incarnation, MemberName, RequestId};
 use crate::members::lifecycle::MemberState;
 use crate::members::placement::BackendKind;
+use crate::members::readiness::Readiness;
 use crate::members::record::{FORMAT, LaunchRequest, MemberRecord};
 use crate::time::Timestamp;
 
@@ -46,6 +47,7 @@ pub fn record(name: &str, incarnation: Incarnation, profile: &str, at: Timestamp
         earlier_sessions: Vec::new(),
         config_dir: None,
         turn_ended_at: None,
+        readiness: Readiness::default(),
         restart: None,
         gave_up_after: None,
         boot_id: None,

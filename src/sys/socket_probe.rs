@@ -1,6 +1,7 @@
-//! Probes whether a process listens at a Unix socket, without sending anything.
+//! Probes whether a process listens at a Unix socket or a port, without sending anything.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -41,10 +42,36 @@ pub fn probe(path: &Path) -> SocketState {
     }
 }
 
+/// Connects to a port of the loopback interface, of IPv4 or IPv6, and closes the connection.
+///
+/// # Errors
+/// That of IPv4: usually [`io::ErrorKind::ConnectionRefused`].
+pub fn connect_to_port(port: u16) -> io::Result<()> {
+    let connect = |address: SocketAddr| TcpStream::connect_timeout(&address, TIMEOUT).map(drop);
+    let refused = match connect((Ipv4Addr::LOCALHOST, port).into()) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    connect((Ipv6Addr::LOCALHOST, port).into()).map_err(|_| refused)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn port_of_either_loopback_address_is_found() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let port = listener.local_addr().expect("bound").port();
+            connect_to_port(port).expect("it listens");
+            drop(listener);
+            let refused = connect_to_port(port).expect_err("it is closed");
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused, "{address}");
+        }
+    }
 
     #[test]
     fn socket_is_listening_refused_or_missing() {

@@ -87,6 +87,7 @@ mod resume;
 mod roles;
 mod rules;
 mod self_test;
+mod services;
 mod settings;
 mod shutdown;
 mod soak;

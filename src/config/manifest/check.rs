@@ -4,18 +4,22 @@
 use std::collections::BTreeMap;
 
 use super::spec::{Manifest, MemberSpec, TeamMode};
-use crate::Faults;
+use super::tables::Form;
 use crate::Place::{Index, Key};
+use crate::{Faults, Place};
 use model::board::cycle::find_cycle;
 use model::board::task_definition::TaskDefinition;
+use model::members::readiness::awaited_member;
 use model::name::nearest;
 use model::team::host::{HostChoice, HostConfig};
 
 /// Adds all faults between entries.
-pub(super) fn check(manifest: &Manifest, faults: &mut Faults) {
+pub(super) fn check(manifest: &Manifest, form: Form, faults: &mut Faults) {
     check_count(manifest, faults);
     check_member_names(&manifest.members, faults);
     check_owners(manifest, faults);
+    // The settings of a team name only members that the lead starts.
+    check_awaited(manifest, form != Form::Settings, faults);
     check_tasks(&manifest.tasks, faults);
 }
 
@@ -133,10 +137,63 @@ pub(super) fn check_hosts(manifest: &Manifest, known: &[HostConfig], faults: &mu
     }
 }
 
+/// Checks the members that tasks and other members wait for.
+fn check_awaited(manifest: &Manifest, is_whole: bool, faults: &mut Faults) {
+    let members = manifest.members.iter().enumerate();
+    let of_members = members.map(|(at, member)| ("member", at, &member.launch.after));
+    let of_tasks = manifest.tasks.iter().enumerate().map(|(at, task)| ("task", at, &task.after));
+    for (section, at, after) in of_members.chain(of_tasks) {
+        for (nth, entry) in after.iter().enumerate() {
+            let place = [Key(section), Index(at), Key("after"), Index(nth)];
+            match awaited_member(entry) {
+                Some(name) if is_whole => check_one_awaited(manifest, name, &place, faults),
+                None if section == "member" => {
+                    let message = format!(
+                        "a member can only wait for members: write `member:{}`",
+                        entry.escape_debug()
+                    );
+                    faults.add_at(&place, message);
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+    check_waiting_members(&manifest.members, faults);
+}
+
+fn check_one_awaited(manifest: &Manifest, name: &str, place: &[Place], faults: &mut Faults) {
+    let names = || manifest.members.iter().map(|member| member.launch.name.as_str());
+    let Some(member) = manifest.members.iter().find(|member| member.launch.name == name) else {
+        let message = format!("`{}` is not a member", name.escape_debug());
+        faults.add_near(place, message, nearest(name, names()));
+        return;
+    };
+    if !member.can_be_awaited(manifest.mode, &manifest.settings.roles) {
+        let message = format!("`{name}` is not one standing member, so nothing can wait for it");
+        faults.add_at(place, message);
+    }
+}
+
+/// Reports one cycle of members that wait for each other.
+fn check_waiting_members(members: &[MemberSpec], faults: &mut Faults) {
+    let place_of = |name: &str| members.iter().position(|member| member.launch.name == name);
+    let awaited = |member: &MemberSpec| {
+        let names = member.launch.after.iter().filter_map(|entry| awaited_member(entry));
+        names.filter_map(place_of).collect()
+    };
+    let edges: Vec<Vec<usize>> = members.iter().map(awaited).collect();
+    let Some(cycle) = find_cycle(&edges) else { return };
+    let Some(&first) = cycle.first() else { return };
+    let around = cycle.iter().chain(cycle.first());
+    let names: Vec<String> = around.map(|at| format!("`{}`", members[*at].launch.name)).collect();
+    let message = format!("members wait for each other: {}", names.join(" after "));
+    faults.add_at(&[Key("member"), Index(first), Key("after")], message);
+}
+
 fn check_after(tasks: &[TaskDefinition], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
     for (at, task) in tasks.iter().enumerate() {
         for (nth, before) in task.after.iter().enumerate() {
-            if keys.contains_key(before.as_str()) {
+            if keys.contains_key(before.as_str()) || awaited_member(before).is_some() {
                 continue;
             }
             let others = keys.keys().copied().filter(|key| *key != task.key);

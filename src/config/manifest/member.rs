@@ -13,8 +13,9 @@ use model::board::waiting::Ability;
 use model::decisions::rules::{RuleList, RuleSet, TeamRules};
 use model::mail::access::LinkAccess;
 use model::members::budget::Budget;
-use model::members::launch::{LaunchSpec, SHELL, Scale, WORKER, ability};
+use model::members::launch::{Demand, LaunchSpec, SHELL, Scale, WORKER, ability};
 use model::members::mode::Mode;
+use model::members::readiness::ReadyCheck;
 use model::team::host::{HostChoice, Label, NewHostName};
 use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest};
 use model::value::{
@@ -116,7 +117,12 @@ pub(super) struct MemberTable {
     /// A pool of members `NAME-1`, `NAME-2` …, sized by the number of tasks in progress and ready
     /// to start.
     scale: Option<KeyedTable<ScaleTable>>,
-    /// Reaction to a program that fails or disappears.
+    /// The check whether the member is ready; without one it is when its program runs. See
+    /// docs/manifest.md#services.
+    ready: Option<KeyedTable<ReadyCheck>>,
+    /// Members that must be ready before this one is started, as `member:NAME`.
+    after: Option<Vec<String>>,
+    /// Reaction to a program that ends.
     #[schemars(extend("default" = "never"))]
     restart: Option<Choice<Restart>>,
     /// Each task of this member is a run of its own. A role can set this, too. See
@@ -154,9 +160,21 @@ enum Start {
 enum Restart {
     /// The member stays ended.
     Never,
-    /// The member is restarted after 1, 2, 4 … seconds. Five failures in a row, each within a
+    /// After a failure the member is restarted after 1, 2, 4 … seconds. Five failures in a row, each within a
     /// minute of its start, end this until `resume` starts the member.
     OnFailure,
+    /// As `on-failure`, also after an exit with 0. Each end counts as a failure.
+    Always,
+}
+
+impl Restart {
+    fn demand(self) -> Option<Demand> {
+        match self {
+            Restart::Never => None,
+            Restart::OnFailure => Some(Demand::Standing),
+            Restart::Always => Some(Demand::Always),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -216,6 +234,8 @@ pub(super) fn member_spec(
         is_unattended: table.attention == Some(false),
         pull: table.pull,
         tools: tools(table.allowed_tools, table.disallowed_tools),
+        ready: table.ready.map(|ready| ready.0),
+        after: table.after.unwrap_or_default(),
         ..LaunchSpec::default()
     };
     let spec = MemberSpec {
@@ -223,7 +243,7 @@ pub(super) fn member_spec(
         prompt_file: table.prompt_file.map(|file| file.0),
         when_needed: table.start.is_some_and(|start| start.0 == Start::WhenNeeded),
         scale: table.scale.map(|scale| scale.0.bounds()),
-        restart: table.restart.is_some_and(|restart| restart.0 == Restart::OnFailure),
+        restart: table.restart.and_then(|restart| restart.0.demand()),
         task_only: table.task_only.unwrap_or(false),
     };
     let own = table.rules.0;
@@ -274,6 +294,9 @@ impl MemberTable {
                 "[[member]] has both `start` and `scale`; `scale.min` sets how many start at once",
             );
         }
+        if let Some(fault) = self.ready.as_ref().and_then(|ready| ready.0.fault()) {
+            add("ready", &fault);
+        }
         if let Some(KeyedTable(scale)) = &self.scale {
             let Scale { min, max } = scale.bounds();
             if max < min {
@@ -284,6 +307,8 @@ impl MemberTable {
         let standing = [
             ("start", self.start.is_some()),
             ("restart", self.restart.is_some()),
+            ("ready", self.ready.is_some()),
+            ("after", self.after.is_some()),
             ("plan", self.plan.is_some()),
             ("run", self.run.is_some()),
         ];
@@ -353,6 +378,46 @@ mod tests {
         ];
         for (member, expected) in table {
             assert_eq!(fault(member), expected);
+        }
+    }
+
+    #[test]
+    fn members_can_wait_only_for_members_that_stand() {
+        let after = |names: &str| format!("after = [{names}]\n");
+        let other = |more: &str| format!("[[member]]\nname = \"b\"\n{more}");
+        let table = [
+            (after("\"member:b\"") + &other(""), ""),
+            (
+                after("\"b\"") + &other(""),
+                "5:10: a member can only wait for members: write `member:b`",
+            ),
+            (after("\"member:c\"") + &other(""), "5:10: `c` is not a member"),
+            (
+                after("\"member:b\"") + &other("scale = { max = 2 }\n"),
+                "5:10: `b` is not one standing member, so nothing can wait for it",
+            ),
+            (
+                after("\"member:b\"") + &other("task_only = true\n"),
+                "5:10: `b` is not one standing member, so nothing can wait for it",
+            ),
+            (
+                after("\"member:b\"") + &other("after = [\"member:a\"]\n"),
+                "5:9: members wait for each other: `a` after `b` after `a`",
+            ),
+            (after("\"member:a\""), "5:9: members wait for each other: `a` after `a`"),
+            (
+                "ready = { line = \"x\", port = 1 }\n".to_owned(),
+                "5:9: `ready` needs one of `line`, `port` and `run`",
+            ),
+            (
+                "ready = { timeout = 1 }\n".to_owned(),
+                "5:9: `ready` needs one of `line`, `port` and `run`",
+            ),
+        ];
+        for (member, expected) in table {
+            let found = Manifest::parse(&manifest(&member)).err();
+            let found = found.map(|e| e.to_string()).unwrap_or_default();
+            assert_eq!(found, expected, "{member}");
         }
     }
 

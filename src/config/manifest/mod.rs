@@ -83,19 +83,19 @@ impl Manifest {
         let mut faults = Faults::new(text);
         check::check_hosts(&manifest, known, &mut faults);
         faults.into_result()?;
-        manifest.check(text)?;
+        manifest.check(form, text)?;
         remove_repeated(&mut manifest.tasks);
         Ok(manifest)
     }
 
     /// Checks the entries against each other, except for hosts.
-    fn check(&self, text: &str) -> Result<(), ConfigError> {
-        for check in [check::check, doable::check] {
-            let mut faults = Faults::new(text);
-            check(self, &mut faults);
-            faults.into_result()?;
-        }
-        Ok(())
+    fn check(&self, form: Form, text: &str) -> Result<(), ConfigError> {
+        let mut faults = Faults::new(text);
+        check::check(self, form, &mut faults);
+        faults.into_result()?;
+        let mut faults = Faults::new(text);
+        doable::check(self, &mut faults);
+        faults.into_result()
     }
 }
 

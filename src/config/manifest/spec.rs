@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use model::board::task_definition::TaskDefinition;
 use model::board::waiting::Ability;
-use model::members::launch::{LaunchSpec, Scale, WORKER, ability};
+use model::members::launch::{Demand, LaunchSpec, Scale, WORKER, ability};
 use model::team::role::Roles;
 use model::team::settings::Settings;
 
@@ -51,8 +51,8 @@ pub struct MemberSpec {
     pub when_needed: bool,
     /// It stands for several members, named `NAME-1`, `NAME-2` and so on.
     pub scale: Option<Scale>,
-    /// It is restarted when it fails.
-    pub restart: bool,
+    /// The condition on which it is restarted: `Standing` or `Always`.
+    pub restart: Option<Demand>,
     /// It is never a standing member: each task is a separate run.
     pub task_only: bool,
 }
@@ -64,6 +64,11 @@ impl MemberSpec {
             Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.launch.name)).collect(),
             None => vec![self.launch.name.clone()],
         }
+    }
+
+    /// Returns true if others can wait until it is ready: it is one standing member.
+    pub(super) fn can_be_awaited(&self, mode: TeamMode, roles: &Roles) -> bool {
+        self.scale.is_none() && mode != TeamMode::Task && !self.is_task_only(roles)
     }
 
     /// Returns the kind of tasks that it can do.

@@ -23,7 +23,8 @@ pub(super) struct TaskTable {
     active_form: Option<NonBlank>,
     /// The command that a worker runs.
     run: Option<Argv>,
-    /// Keys of tasks that must be completed first.
+    /// Keys of tasks that must be completed first, and members that must be ready, as
+    /// `member:NAME`.
     after: Option<Vec<String>>,
     /// Patterns of the files that the task touches. Two tasks that touch the same files do not run
     /// at the same time.

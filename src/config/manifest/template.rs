@@ -52,7 +52,7 @@ impl ManifestTemplate {
             .fold(text.to_owned(), |text, (place, name)| text.replace(place, name));
         let mut table: ManifestTable = parse(Form::Template.document(), &sample)?;
         let template = table.template.take();
-        table.into_manifest(Form::Template, &sample)?.check(&sample)?;
+        table.into_manifest(Form::Template, &sample)?.check(Form::Template, &sample)?;
         let invalid = |problem: &str| {
             let mut faults = Faults::new(text);
             faults.add(&Range::default(), problem);

@@ -15,7 +15,7 @@ use crate::settings::SECTIONS;
 use model::board::limits::Limits;
 use model::decisions::rules::Rule;
 use model::members::environ::EnvRules;
-use model::members::launch::Scale;
+use model::members::launch::{Demand, Scale};
 use model::members::mode::Mode;
 use model::members::placement::Layout;
 use model::team::followup::{Escalation, ReminderPolicy};
@@ -106,7 +106,7 @@ fn every_key_is_read() {
     assert_eq!(manifest.settings.backend, BackendChoice::Pty);
     assert_eq!(manifest.settings.layout, Layout::Windows);
     assert_eq!(manifest.settings.finish, Finish::Manual);
-    assert_eq!(manifest.settings.max_members, 4);
+    assert_eq!(manifest.settings.max_members, 6);
     assert_eq!((manifest.settings.answer_within_s, manifest.settings.notify.len()), (600, 2));
     assert_eq!(manifest.settings.unresponsive_after_s, 90);
     let followup =
@@ -140,8 +140,8 @@ fn every_key_is_read() {
     );
     assert_eq!(worktree.setup, ["npm", "ci"]);
     assert_eq!(manifest.members[0].launch.worktree, Some(WorktreeRequest::Own));
-    let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else {
-        panic!("six members")
+    let [alice, bob, dev, qa, asker, log, web] = manifest.members.as_slice() else {
+        panic!("seven members")
     };
     assert_eq!(manifest.mode, TeamMode::Auto);
     assert_eq!(manifest.settings.limits, Limits { max_per_link: 2, max_per_member: 4 });
@@ -161,14 +161,22 @@ fn every_key_is_read() {
         (Some("codex"), Some("sonnet"))
     );
     assert_eq!(bob.prompt_file.as_deref(), Some("prompts/bob.md"));
-    assert_eq!((bob.restart, qa.when_needed), (true, true));
+    assert_eq!((bob.restart, qa.when_needed), (Some(Demand::Standing), true));
+    assert_eq!(
+        (web.restart, &*bob.launch.after),
+        (Some(Demand::Always), &["member:log".to_owned()][..])
+    );
+    let ready = |member: &MemberSpec| member.launch.ready.clone().map(|check| check.condition());
+    let conditions =
+        ["`test -e up` succeeds", "it prints \"started\"", "port 80{index}0 accepts connections"];
+    assert_eq!([ready(bob), ready(log), ready(web)], conditions.map(|text| Some(text.to_owned())));
     assert_eq!(dev.scale, Some(Scale { min: 1, max: 2 }));
     assert_eq!(manifest.settings.hosts[0].capacity, Some(4));
     let chosen = |member: &MemberSpec| {
         member.launch.host.as_ref().map(|choice| choice.accepts(&manifest.settings.hosts[0]))
     };
     assert_eq!((chosen(qa), chosen(asker), chosen(bob)), (Some(true), Some(true), None));
-    assert!(!log.restart && !log.when_needed && log.scale.is_none());
+    assert!(log.restart.is_none() && !log.when_needed && log.scale.is_none());
     assert_eq!(log.launch.profile.as_deref(), Some("shell"));
     assert_eq!(log.launch.command, ["tail", "-f", "build.log", ""]);
     let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };

@@ -5,6 +5,8 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use model::members::readiness::ReadyCheck;
+
 /// The processes of a file. Keys without a counterpart in a manifest are in the notes.
 #[derive(Debug, Default)]
 pub struct ProcessList {
@@ -22,7 +24,13 @@ pub(super) struct ProcessEntry {
     pub(super) run: Vec<String>,
     pub(super) cwd: Option<String>,
     pub(super) env: Vec<(String, String)>,
-    pub(super) restart: bool,
+    /// The value of `restart`, if it is not the default.
+    pub(super) restart: Option<&'static str>,
+    pub(super) ready: Option<ReadyCheck>,
+    /// The name of the process in the file, which several entries may have.
+    pub(super) source: String,
+    /// The processes that must be ready first, by their names in the file.
+    pub(super) after: Vec<String>,
     /// The file does not start it by itself.
     pub(super) is_off: bool,
     pub(super) notes: Vec<String>,

@@ -65,9 +65,6 @@ pub(super) fn parse(
             (_, None) => return Err(format!("`{name}` has neither `cmd` nor `shell`")),
         };
         let mut notes: Vec<String> = rest(table.rest).collect();
-        if table.autorestart == Some(true) {
-            notes.push("`autorestart` also follows an exit with 0, `restart` does not".to_owned());
-        }
         let cwd = table.cwd.map(|cwd| {
             let cwd = cwd.strip_prefix(CONFIG_DIR).map_or(cwd.clone(), |rest| format!(".{rest}"));
             home.expand(&cwd)
@@ -78,9 +75,10 @@ pub(super) fn parse(
             run,
             cwd,
             env,
-            restart: table.autorestart == Some(true),
+            restart: table.autorestart.filter(|again| *again).map(|_| "always"),
             is_off: table.autostart == Some(false),
             notes,
+            ..ProcessEntry::default()
         });
     }
     Ok(list)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{ProcessHome, manifest, parse};
 use crate::manifest::Manifest;
+use model::members::launch::Demand;
 
 fn home() -> ProcessHome<'static> {
     ProcessHome(Some(Path::new("/home/ann")))
@@ -50,7 +51,7 @@ fn mprocs_becomes_members() {
     let api = &read.members[1];
     assert_eq!(api.launch.cwd.as_deref(), Some("./api"));
     assert_eq!(api.launch.env, [("PORT".to_owned(), "80".to_owned())]);
-    assert!(api.restart);
+    assert_eq!(api.restart, Some(Demand::Always));
     for note in [
         "# `proc_list_width: 20` has no counterpart",
         "# `stop: SIGINT` has no counterpart",
@@ -76,7 +77,32 @@ fn process_compose_becomes_members() {
     let env =
         [("A", "{{x}"), ("LANG", "C")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(read.members[2].launch.env, env);
-    for note in ["`depends_on: ", "`readiness_probe: ", "`max_restarts: 3` has no counterpart"] {
+    assert!(text.contains("`max_restarts: 3` has no counterpart"), "{text}");
+    let check = read.members[0].launch.ready.clone().expect("a check");
+    assert_eq!(check.run, ["pg_isready"]);
+    assert_eq!(read.members[2].launch.after, ["member:db"]);
+    assert_eq!(read.members[2].restart, Some(Demand::Standing));
+}
+
+#[test]
+fn checks_and_dependencies_of_process_compose_are_kept() {
+    let text = "processes:\n  api:\n    command: api\n    availability: {restart: always}\n    readiness_probe:\n      \
+                http_get: {host: localhost, port: 80, path: /up}\n      period_seconds: 2\n  seed:\n    command: seed\n  \
+                off: {command: x, disabled: true}\n  web:\n    command: web\n    ready_log_line: \"on {port}\"\n    replicas: 2\n  \
+                end:\n    command: e\n    depends_on:\n      api: {condition: process_healthy}\n      web: {}\n      \
+                seed: {condition: process_completed_successfully}\n      off: {condition: process_started}\n";
+    let (text, read) = made("process-compose.yaml", text);
+    let check = |nth: usize| read.members[nth].launch.ready.clone().expect("a check");
+    assert_eq!(check(0).run, ["curl", "-fsS", "-o", "/dev/null", "http://localhost:80/up"]);
+    assert_eq!(read.members[0].restart, Some(Demand::Always));
+    assert_eq!(check(2).line.as_deref(), Some("on {port}"));
+    let end = read.members.last().expect("members");
+    assert_eq!(end.launch.after, ["member:api", "member:web-1", "member:web-2"]);
+    for note in [
+        "`period_seconds: 2` has no counterpart",
+        "`depends_on: seed: process_completed_successfully` has no counterpart",
+        "it depends on `off`, which is not started",
+    ] {
         assert!(text.contains(note), "{note}\n{text}");
     }
 }

@@ -71,6 +71,9 @@ impl LeadDriver<'_> {
                 });
             }
             Effect::ReleaseAbsent(name) => ops::board::task::release_absent(self.team, name)?,
+            Effect::SettleReadiness { task, member } => {
+                ops::effects::readiness::settle(self.team, *task, member)?
+            }
             Effect::Resume(name) => {
                 let (about, name) = (Some(name.clone()), name.clone());
                 self.run_blocking(about, move |ctx, team| {

@@ -42,6 +42,7 @@ pub(super) fn handle_members(
             view.idle_checked_at = None;
         }
         view.state_since = record.state_since;
+        view.is_ready = record.was_ready();
         view.limit = record.limit().cloned();
         view.is_blocked = record.is_blocked();
         view.has_failed = record.turn_error().is_some();
@@ -146,6 +147,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         is_blocked: record.is_blocked(),
         has_failed: record.turn_error().is_some(),
         announced_prompt: None,
+        is_ready: record.was_ready(),
         idle_checked_at: None,
         reminded: record.reminded,
     }

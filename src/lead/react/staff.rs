@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::effect::Effect;
 use crate::state::{BoardView, Phase, Pool, State, TrackedMember};
 use model::board::Board;
+use model::board::task::TaskState;
 use model::id::{MemberName, TaskId};
 use model::members::launch::{Demand, Template, WELL_AFTER_MS};
 use model::members::lifecycle::{Cause, MemberState};
@@ -25,7 +26,6 @@ impl Pool {
     pub(crate) fn new(template: Template) -> Pool {
         Pool {
             names: template.names(),
-            template,
             asked_for: None,
             starting: BTreeSet::new(),
             dispatched: BTreeMap::new(),
@@ -34,9 +34,10 @@ impl Pool {
             not_before: None,
             defers_until: None,
             has_deferred: false,
-            owed: false,
+            owed: !template.spec.after.is_empty() && template.is_single(),
             held: None,
             removed: false,
+            template,
         }
     }
 
@@ -50,7 +51,7 @@ impl Pool {
     /// Updates the number of members that the board requires.
     pub(super) fn handle_board(&mut self, board: &Board) {
         self.asked_for = match self.template.demand {
-            Demand::Standing => None,
+            Demand::Once | Demand::Standing | Demand::Always => None,
             Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => {
                 Some(self.template.wanted(board))
             }
@@ -58,13 +59,32 @@ impl Pool {
     }
 
     fn may_start(&self, seen: Option<&BoardView>, now: Timestamp) -> bool {
-        !self.is_closed(seen) && self.not_before.is_none_or(|at| at <= now)
+        !self.is_closed(seen)
+            && self.not_before.is_none_or(|at| at <= now)
+            && self.awaited(seen).all(|state| state.frees_dependants())
     }
 
     /// Returns whether time alone does not reopen the kind: it failed too often, a shutdown of one
-    /// of its members was requested, or the settings no longer contain it.
+    /// of its members was requested, what it waits for will not be ready, or the settings no longer
+    /// contain it.
     fn is_closed(&self, seen: Option<&BoardView>) -> bool {
-        self.removed || self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
+        self.removed
+            || self.gave_up()
+            || self.held.is_some_and(|held| newest(seen) <= held)
+            || self.awaited(seen).any(|state| state.is_over() && !state.frees_dependants())
+    }
+
+    /// Returns the states of the tasks that its first start waits for; those of deleted tasks are
+    /// left out. Before the first read of the board all are open.
+    fn awaited<'s>(&'s self, seen: Option<&'s BoardView>) -> impl Iterator<Item = TaskState> + 's {
+        let state = move |key: &String| match seen {
+            Some(seen) => {
+                let task = seen.board.find(key).ok().and_then(|id| seen.board.tasks.get(&id));
+                task.map(|task| task.state)
+            }
+            None => Some(TaskState::Pending),
+        };
+        self.template.spec.after.iter().filter_map(state)
     }
 
     fn gave_up(&self) -> bool {
@@ -88,7 +108,9 @@ impl Pool {
     /// of the board.
     fn wanted(&self, there: usize) -> Option<usize> {
         match self.template.demand {
-            Demand::Standing => Some(usize::from(self.owed || there > 0)),
+            Demand::Once | Demand::Standing | Demand::Always => {
+                Some(usize::from(self.owed || there > 0))
+            }
             Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => self.asked_for,
         }
     }
@@ -340,7 +362,7 @@ pub(super) fn handle_started(
     }
 }
 
-/// Handles the end of a run. A failed one is owed a replacement.
+/// Handles the end of a run. The demand says whether it is owed a replacement.
 pub(super) fn handle_end(
     state: &mut State,
     name: &MemberName,
@@ -349,12 +371,15 @@ pub(super) fn handle_end(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let failed =
-        cause == Cause::Vanished || matches!(cause, Cause::Ended { code } if code != Some(0));
     let Some(nth) = state.maker(name) else { return };
     let kind = &mut state.kinds[nth];
-    kind.owed = failed;
-    if failed {
+    let failed = match cause {
+        Cause::Vanished => true,
+        Cause::Ended { code } => code != Some(0) || kind.template.demand == Demand::Always,
+        _ => false,
+    };
+    kind.owed = failed && kind.template.demand != Demand::Once;
+    if failed && kind.template.demand != Demand::Once {
         kind.note_failure(now.since(since), now);
         effects.push(kind.breaker(name, now));
     }
@@ -365,7 +390,9 @@ pub(super) fn handle_past_end(state: &mut State, record: &MemberRecord) {
     let failed = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
     if let Some(nth) = state.maker(&record.name) {
         let kind = &mut state.kinds[nth];
-        kind.owed |= failed && kind.failures == 0;
+        if kind.failures == 0 && kind.starting.is_empty() {
+            kind.owed = failed && kind.template.demand != Demand::Once;
+        }
     }
 }
 
@@ -378,6 +405,14 @@ pub(super) fn handle_new_run(state: &mut State, name: &MemberName, effects: &mut
         (kind.failures, kind.not_before) = (0, None);
         effects.push(Effect::JournalRestart { member: name.clone(), failures: 0, delay_ms: None });
     }
+}
+
+/// Returns whether a member of this name is being started or will be.
+pub(super) fn will_start(state: &State, name: &MemberName) -> bool {
+    let Some(kind) = state.maker(name).and_then(|nth| state.kinds.get(nth)) else { return false };
+    let may_start = !state.budget.stops_starts;
+    let is_coming = !kind.starting.is_empty() || !kind.expected.is_empty();
+    is_coming || may_start && kind.lacks(0, state.seen.as_ref())
 }
 
 /// Returns whether a member is being started or will be.

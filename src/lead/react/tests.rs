@@ -25,6 +25,7 @@ mod limit;
 mod native_state;
 mod offer;
 mod questions;
+mod readiness;
 mod recorded;
 mod replay;
 mod shutdown;

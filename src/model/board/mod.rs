@@ -89,10 +89,11 @@ impl Board {
         }
     }
 
-    /// Returns the pending tasks in claim order: higher priority first, then lower id.
+    /// Returns the pending tasks to work on in claim order: higher priority first, then lower id.
     pub fn pending(&self) -> Vec<&Task> {
-        let mut pending: Vec<&Task> =
-            self.work().filter(|task| task.state == TaskState::Pending).collect();
+        let is_pending =
+            |task: &&Task| task.state == TaskState::Pending && task.awaited_member().is_none();
+        let mut pending: Vec<&Task> = self.work().filter(is_pending).collect();
         // The sort is stable and tasks are iterated by id.
         pending.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
         pending

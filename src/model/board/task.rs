@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::digest;
 use crate::id::{MemberName, TaskId};
 use crate::mail::scope::Scope;
+use crate::members::readiness::awaited_member;
 use crate::team::followup::TaskReminder;
 use crate::time::Timestamp;
 use crate::wire::{self, Object};
@@ -411,6 +412,11 @@ impl Task {
     /// Sets the id of the next journal event about the task; the previous event becomes its cause.
     pub fn goes_on(&mut self, id: String) {
         self.extra.cause = self.extra.event.replace(id);
+    }
+
+    /// Returns the member whose readiness completes the task; `None` for a task to work on.
+    pub fn awaited_member(&self) -> Option<&str> {
+        awaited_member(self.extra.key.as_deref()?)
     }
 
     /// Returns true for tasks that another program reserves for itself (`metadata._internal`).

@@ -38,6 +38,8 @@ pub enum Waiting {
     Blocked(Vec<(TaskId, bool)>),
     /// This running task may touch the same files.
     Files(TaskId),
+    /// It is completed when this member is ready.
+    Readiness(String),
     OwnerGone,
     /// The owner has been busy with another task for this many milliseconds.
     OwnerBusy {
@@ -78,6 +80,7 @@ impl fmt::Display for Waiting {
                 write!(f, "blocked by {}", ids.join(", "))
             }
             Waiting::Files(with) => write!(f, "files in use by #{with}"),
+            Waiting::Readiness(member) => write!(f, "{member} is not ready"),
             Waiting::OwnerGone => f.write_str("owner is not on the team"),
             Waiting::OwnerBusy { with, for_ms } => {
                 write!(f, "owner is busy with #{with} for {}", human(*for_ms))
@@ -127,6 +130,9 @@ pub fn why(
             board.tasks.get(id).is_some_and(|blocker| blocker.state == TaskState::Failed)
         };
         return Some(Waiting::Blocked(blockers.into_iter().map(|id| (id, failed(&id))).collect()));
+    }
+    if let Some(member) = task.awaited_member() {
+        return Some(Waiting::Readiness(member.to_owned()));
     }
     if let Some(with) = board.overlap(task) {
         return Some(Waiting::Files(with));

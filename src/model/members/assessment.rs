@@ -30,7 +30,7 @@ pub enum Doing {
     Unresponsive,
     /// It was asked to shut down.
     Stopping,
-    /// Its run has failed, and the lead starts it again.
+    /// Its run has ended, and the lead starts it again.
     Restarting(PlannedRestart),
     /// Its run is over, in this state.
     Ended(MemberState),
@@ -227,17 +227,17 @@ fn ended(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
         }
         None => reason,
     };
-    let restart = record.restart.filter(|_| evidence.is_led && is_failure(state));
-    let Some(restart) = restart else {
+    let Some(restart) = record.restart.filter(|_| evidence.is_led) else {
         return Some(Assessment::new(Doing::Ended(state), since, because).with_reason(reason));
     };
     let pause = match restart.at.since(evidence.now) {
         0 => "now".to_owned(),
         left => format!("in {}", human(left)),
     };
-    let failures = match restart.failures {
-        1 => "1 failure".to_owned(),
-        some => format!("{some} failures"),
+    let failures = match (restart.failures, is_failure(state)) {
+        (1, true) => "1 failure".to_owned(),
+        (some, true) => format!("{some} failures"),
+        (_, false) => "its end".to_owned(),
     };
     let after = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     let text = format!("{pause}, after {failures}{after}");
@@ -295,6 +295,15 @@ fn held_up(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
             None => "its start was requested, and it has no place yet",
         };
         return Some(Assessment::new(Doing::Starting, since, because));
+    }
+    if let Some(check) = record.open_check() {
+        let condition = check.condition();
+        let (doing, reason) = match &record.readiness.overdue {
+            Some(overdue) => (Doing::Unresponsive, overdue.clone()),
+            None => (Doing::Starting, format!("until {condition}")),
+        };
+        let because = "its program runs, and its `ready` check has not passed";
+        return Some(Assessment::new(doing, since, because).with_reason(Some(reason)));
     }
     let silent = record.unresponsive.as_ref()?;
     let because = "it has not begun what it was given";

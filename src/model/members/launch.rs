@@ -11,6 +11,7 @@ use crate::board::{self, Board};
 use crate::id::{MemberName, TaskId};
 use crate::mail::access::LinkAccess;
 use crate::members::mode::Mode;
+use crate::members::readiness::ReadyCheck;
 use crate::team::host::HostChoice;
 use crate::team::role::Tools;
 use crate::team::worktree;
@@ -82,6 +83,14 @@ pub struct LaunchSpec {
     pub wrap: Option<Vec<String>>,
     /// Program and arguments, for profiles such as `shell` that need them.
     pub command: Vec<String>,
+    /// The check whether it is ready; `None` means that it is as soon as it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<ReadyCheck>,
+    /// The members that must be ready before the lead starts it, as [`readiness_key`] names them.
+    ///
+    /// [`readiness_key`]: crate::members::readiness::readiness_key
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
     /// Set for a single run of this task; a standing member has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
@@ -102,8 +111,12 @@ pub struct Scale {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Demand {
+    /// One member, started once, when all that it waits for is ready.
+    Once,
     /// Always one member, restarted when it fails.
     Standing,
+    /// Always one member, restarted whenever it ends by itself.
+    Always,
     /// One member, started as soon as a task is available to it.
     WhenNeeded,
     /// One member per available task within the bounds, named `NAME-1`, `NAME-2`, and so on.
@@ -125,9 +138,11 @@ impl Template {
     pub fn names(&self) -> Vec<MemberName> {
         let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.spec.name)).collect();
         let names = match self.demand {
-            Demand::Standing | Demand::WhenNeeded | Demand::PerTask(None) => {
-                vec![self.spec.name.clone()]
-            }
+            Demand::Once
+            | Demand::Standing
+            | Demand::Always
+            | Demand::WhenNeeded
+            | Demand::PerTask(None) => vec![self.spec.name.clone()],
             Demand::Scaled(Scale { max, .. }) | Demand::PerTask(Some(max)) => counted(max),
         };
         names.iter().filter_map(|name| MemberName::new(name).ok()).collect()
@@ -144,6 +159,11 @@ impl Template {
 
     pub fn is_per_task(&self) -> bool {
         matches!(self.demand, Demand::PerTask(_))
+    }
+
+    /// Returns true if its single member is there whatever the board says.
+    pub fn is_single(&self) -> bool {
+        matches!(self.demand, Demand::Once | Demand::Standing | Demand::Always)
     }
 
     /// Returns the spec of one run of `task` under `name`. A worker runs the task's command; any
@@ -237,7 +257,7 @@ impl Template {
     /// to the bounds.
     pub fn wanted(&self, board: &Board) -> usize {
         let (min, max) = match self.demand {
-            Demand::Standing => (1, 1),
+            Demand::Once | Demand::Standing | Demand::Always => (1, 1),
             Demand::WhenNeeded => (0, 1),
             Demand::Scaled(Scale { min, max }) => (min, max),
             Demand::PerTask(max) => (0, max.unwrap_or(1)),

@@ -12,6 +12,7 @@ pub mod placeholder;
 pub mod placement;
 pub mod prompt;
 pub mod rate_limit;
+pub mod readiness;
 pub mod record;
 pub mod said;
 pub mod spec;

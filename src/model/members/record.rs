@@ -11,9 +11,11 @@ use crate::members::launch::ability;
 use crate::members::lifecycle::MemberState;
 use crate::members::mode::Mode;
 use crate::members::need::Need;
+use crate::members::placeholder::MemberValues;
 use crate::members::placement::{BackendKind, Placement, ProcessId};
 use crate::members::prompt::PromptSeen;
 use crate::members::rate_limit::RateLimit;
+use crate::members::readiness::{Readiness, ReadyCheck};
 use crate::members::transcript::TranscriptForm;
 use crate::members::usage::{MemberUsage, TurnError};
 use crate::team::Member;
@@ -65,6 +67,10 @@ pub struct LaunchRequest {
     pub wrap: Vec<String>,
     pub cwd: String,
     pub color: String,
+    /// The check whether it is ready, with its placeholders; `None` means that it is as soon as it
+    /// runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<ReadyCheck>,
     /// Its prompts do not ask for a person's attention.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unattended: bool,
@@ -231,6 +237,9 @@ pub struct MemberRecord {
     /// The prompt at which its program waits for a person. Written by the launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptSeen>,
+    /// The state of the check whether it is ready. Written by the launcher.
+    #[serde(default, skip_serializing_if = "Readiness::is_open")]
+    pub readiness: Readiness,
     /// The usage limit that its account has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
@@ -286,6 +295,21 @@ impl MemberRecord {
     /// Returns the usage limit that keeps the member from working.
     pub fn limit(&self) -> Option<&RateLimit> {
         self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
+    }
+
+    /// Returns true if the member runs, or has run, and has passed its check.
+    pub fn was_ready(&self) -> bool {
+        match &self.request.ready {
+            Some(_) => self.readiness.passed_at.is_some(),
+            None => self.ready_at.is_some() || self.state.is_up(),
+        }
+    }
+
+    /// Returns the check that this run has not passed yet.
+    pub fn open_check(&self) -> Option<ReadyCheck> {
+        let check = self.request.ready.as_ref().filter(|_| self.readiness.passed_at.is_none())?;
+        let index = self.index.unwrap_or_default();
+        Some(check.filled(MemberValues { name: self.name.as_str(), index }))
     }
 
     /// Returns the error with which the last turn of this run ended, if its program has got no

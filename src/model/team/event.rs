@@ -35,6 +35,7 @@ pub enum EventKind {
     MemberAsked,
     MemberPlaced,
     MemberReady,
+    MemberServes,
     MemberState,
     MemberStartFailed,
     MemberFallback,

@@ -60,7 +60,8 @@ pub(crate) fn notify_owners(team: &TeamStore, board: &Board) -> Result<Vec<TaskI
 /// may have been notified, but this one was not.
 pub fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), OpsError> {
     let (board, lead) = (team.board()?, MemberName::lead());
-    let owned = board.tasks.values().filter(|task| task.owner.is_some() && !task.state.is_over());
+    let is_work = |task: &&Task| !task.state.is_over() && task.awaited_member().is_none();
+    let owned = board.tasks.values().filter(|task| task.owner.is_some()).filter(is_work);
     for task in owned {
         for name in names.iter().filter(|name| task.is_owned_by(name)) {
             if reads_mail(team, name)? {

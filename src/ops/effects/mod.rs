@@ -7,6 +7,7 @@ pub mod idle_check;
 pub mod limit;
 pub mod notify;
 pub mod offer;
+pub mod readiness;
 pub mod remind;
 pub mod restart;
 pub mod results;

@@ -4,6 +4,7 @@ use crate::now;
 use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::MemberState;
 use model::members::placement::BackendKind;
+use model::members::readiness::Readiness;
 use model::members::record::{FORMAT, LaunchRequest, MemberRecord};
 use store::TeamStore;
 use sys::{env, rand};
@@ -44,6 +45,7 @@ pub(crate) fn new_record(
         earlier_sessions: Vec::new(),
         config_dir: None,
         turn_ended_at: None,
+        readiness: Readiness::default(),
         restart: None,
         gave_up_after: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),

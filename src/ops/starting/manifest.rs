@@ -10,6 +10,7 @@ use model::board::task::TaskFields;
 use model::board::task_definition::TaskDefinition;
 use model::id::MemberName;
 use model::members::launch::{Demand, LaunchSpec, Scale, Template};
+use model::members::readiness::readiness_key;
 use model::team::settings::{BackendChoice, Settings};
 use store::NewTask;
 use worktree::checkout_of;
@@ -46,8 +47,9 @@ pub fn member_launches<E>(
             }
             (Some(scale), _, _) => Demand::Scaled(scale),
             (None, true, _) => Demand::WhenNeeded,
-            (None, false, true) => Demand::Standing,
-            (None, false, false) => {
+            (None, false, Some(restart)) => restart,
+            (None, false, None) if !spec.after.is_empty() => Demand::Once,
+            (None, false, None) => {
                 found.specs.push(spec);
                 continue;
             }
@@ -55,9 +57,11 @@ pub fn member_launches<E>(
         let template = Template { spec, demand };
         let at_once = match demand {
             Demand::Scaled(Scale { min, .. }) => min,
-            Demand::WhenNeeded | Demand::PerTask(_) => 0,
-            Demand::Standing => 1,
+            Demand::Once | Demand::WhenNeeded | Demand::PerTask(_) => 0,
+            Demand::Standing | Demand::Always => 1,
         };
+        // The lead starts it when all that it waits for is ready.
+        let at_once = if template.spec.after.is_empty() { at_once } else { 0 };
         let names = template.names();
         found.specs.extend(names.iter().take(at_once).map(|name| template.spec_named(name)));
         found.templates.push(template);
@@ -81,13 +85,39 @@ fn launch_spec<E>(
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
 
-/// Returns the tasks as one batch; directories are relative to `here`.
+/// Returns the tasks as one batch, and after them one for each member that a task or a member waits
+/// for; directories are relative to `here`.
 pub fn new_tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
-    manifest.tasks.iter().map(|task| new_task(manifest, task, here)).collect()
+    let waits = |member: &MemberSpec| {
+        let key = readiness_key(&member.launch.name);
+        let of_members = manifest.members.iter().map(|member| &member.launch.after);
+        let mut all = of_members.chain(manifest.tasks.iter().map(|task| &task.after)).flatten();
+        all.any(|entry| *entry == key)
+    };
+    let awaited: Vec<&MemberSpec> =
+        manifest.members.iter().filter(|member| waits(member)).collect();
+    let keys: Vec<String> = manifest.tasks.iter().map(|task| task.key.clone()).collect();
+    let of_members = awaited.iter().map(|member| readiness_key(&member.launch.name));
+    let keys: Vec<String> = keys.into_iter().chain(of_members).collect();
+    let tasks = manifest.tasks.iter().map(|task| new_task(&keys, task, here));
+    tasks.chain(awaited.into_iter().map(readiness_task)).collect()
 }
 
-fn new_task(manifest: &Manifest, task: &TaskDefinition, here: &Path) -> Result<NewTask, OpsError> {
-    let place = |key: &String| manifest.tasks.iter().position(|t| t.key == *key);
+/// Returns the task that the lead completes when a member is ready.
+fn readiness_task(member: &MemberSpec) -> Result<NewTask, OpsError> {
+    let name = &member.launch.name;
+    Ok(NewTask {
+        key: Some(readiness_key(name)),
+        subject: format!("{name} is ready"),
+        description: format!("The lead completes this task when {name} is ready."),
+        owner: Some(MemberName::new(name)?),
+        ..NewTask::default()
+    })
+}
+
+/// Returns a task. `keys` are those of the whole batch.
+fn new_task(keys: &[String], task: &TaskDefinition, here: &Path) -> Result<NewTask, OpsError> {
+    let place = |key: &String| keys.iter().position(|known| known == key);
     let cwd = task.fields.cwd.as_ref().map(|cwd| resolve_dir(here, cwd));
     Ok(NewTask {
         key: Some(task.key.clone()),
@@ -253,6 +283,26 @@ priority = 2
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();
         let scale = Scale { min: 2, max: 5 };
         assert_eq!(demands, [Demand::Scaled(scale), Demand::WhenNeeded, Demand::Standing]);
+    }
+
+    #[test]
+    fn sp_16_what_is_waited_for_is_a_task_and_what_waits_is_started_later() {
+        let text = "[team]\nname = \"x\"\n[[member]]\nname = \"db\"\nrun = [\"db\"]\nready = { port = 80 }\n\
+            [[member]]\nname = \"ann\"\n[[member]]\nname = \"web\"\nrun = [\"web\"]\nafter = [\"member:db\"]\n\
+            [[member]]\nname = \"dev\"\nscale = { min = 2 }\nafter = [\"member:db\"]\n\
+            [[task]]\nkey = \"a\"\nsubject = \"A\"\nrun = [\"a\"]\n\
+            [[task]]\nkey = \"b\"\nsubject = \"B\"\nrun = [\"b\"]\nafter = [\"a\", \"member:web\", \"member:db\"]\n";
+        let manifest = Manifest::parse(text).expect("manifest");
+        let tasks = new_tasks(&manifest, Path::new("/w")).expect("tasks");
+        let keys: Vec<&str> = tasks.iter().filter_map(|task| task.key.as_deref()).collect();
+        assert_eq!(keys, ["a", "b", "member:db", "member:web"]);
+        assert_eq!(tasks[1].after, [0, 3, 2]);
+        assert_eq!(tasks[2].owner.as_ref().map(MemberName::as_str), Some("db"));
+        let got = member_launches(&manifest, false, Path::new("/w"), |_| Err(())).expect("members");
+        let names: Vec<&str> = got.specs.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["db", "ann"]);
+        let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();
+        assert_eq!(demands, [Demand::Once, Demand::Scaled(Scale { min: 2, max: 5 })]);
     }
 
     #[test]

@@ -190,6 +190,7 @@ pub(crate) fn relaunch_spec(
         mode: request.mode,
         plan: request.plan,
         is_unattended: request.is_unattended,
+        ready: request.ready.clone(),
         pull: request.pull,
         access: request.access.clone(),
         prompt: first.map(str::to_owned),

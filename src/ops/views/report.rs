@@ -58,6 +58,9 @@ pub struct TaskReport {
     pub by: Option<String>,
     pub exit_code: Option<i32>,
     pub elapsed_ms: Option<u64>,
+    /// The reason for the failure or the cancellation, if one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Last lines of output, for a failed task or one with `show_output`.
     pub tail: Option<String>,
     /// Blockers still open, for a task that never ran.
@@ -171,6 +174,7 @@ fn task(task: &Task, board: &Board) -> TaskReport {
         by: task.extra.ended_by.clone(),
         exit_code: outcome.and_then(|o| o.exit_code),
         elapsed_ms: outcome.map(|o| o.elapsed_ms),
+        reason: task.extra.reason.clone().filter(|_| task.state.is_over()),
         tail,
         blocked_by: if task.state == TaskState::Pending {
             board.open_blockers(task)

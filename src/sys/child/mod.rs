@@ -15,7 +15,7 @@ use terminal::ControllingTerminal;
 
 pub use program::Program;
 pub use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
-pub use supervise::{ChildExit, Forward, LoopHandle, Supervisor};
+pub use supervise::{ChildExit, Forward, LoopExit, LoopHandle, Supervisor};
 pub use wait::wait;
 
 /// Starts the program on the standard streams of this process, in a process group of its own, with

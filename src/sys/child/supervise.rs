@@ -3,10 +3,12 @@
 
 #![expect(unsafe_code, reason = "waitpid with statuses that nix cannot express")]
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::process::ExitStatus;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::process::{ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -14,8 +16,10 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{self, Pid};
 
 use super::super::clock::Deadline;
+use super::super::exec::{ExecError, start_fresh};
 use super::super::proc::{self, Process};
 use super::super::signal::SignalQueue;
+use super::program::Program;
 use super::terminal::ControllingTerminal;
 
 /// Maximum delay by a lost SIGCHLD, which should not occur.
@@ -58,18 +62,93 @@ pub struct ChildExit {
 /// Work for the thread of [`Supervisor::supervise`].
 pub(crate) type LoopJob = Box<dyn FnOnce() + Send>;
 
-/// Passes work of another thread to the thread of [`Supervisor::supervise`], which reaps every
-/// child and is therefore the only one that may start some.
-#[derive(Debug)]
+/// The threads that wait for children of the loop, by pid.
+type AwaitedExits = Arc<Mutex<BTreeMap<i32, Sender<ExitStatus>>>>;
+
+/// Passes work of other threads to the thread of [`Supervisor::supervise`], which reaps every child
+/// and is therefore the only one that may start some.
+#[derive(Debug, Clone)]
 pub struct LoopHandle {
     jobs: Sender<LoopJob>,
+    waiting: AwaitedExits,
+}
+
+/// The work that handles have passed on.
+#[derive(Debug)]
+pub struct LoopQueue {
+    jobs: Receiver<LoopJob>,
+    waiting: AwaitedExits,
+}
+
+impl LoopQueue {
+    fn run_jobs(&self) {
+        self.jobs.try_iter().for_each(|job| job());
+    }
+
+    /// Passes on the end of a child other than the main one.
+    fn tell(&self, pid: i32, status: ExitStatus) {
+        if let Some(waiting) = locked(&self.waiting).remove(&pid) {
+            // The receiver may have been dropped.
+            let _ = waiting.send(status);
+        }
+    }
+}
+
+fn locked(waiting: &AwaitedExits) -> MutexGuard<'_, BTreeMap<i32, Sender<ExitStatus>>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The end of a program that a thread had run in the loop.
+#[derive(Debug)]
+pub enum LoopExit {
+    Ended(ChildExit),
+    /// It did not end in time, and it and what it started was killed.
+    TimedOut,
+    NotStarted(ExecError),
+    /// The main child has ended.
+    LoopEnded,
 }
 
 impl LoopHandle {
     /// Creates a handle and the queue for [`Supervisor::supervise`].
-    pub fn new() -> (LoopHandle, Receiver<LoopJob>) {
+    pub fn new() -> (LoopHandle, LoopQueue) {
         let (jobs, queue) = channel();
-        (LoopHandle { jobs }, queue)
+        let waiting = AwaitedExits::default();
+        let handle = LoopHandle { jobs, waiting: waiting.clone() };
+        (handle, LoopQueue { jobs: queue, waiting })
+    }
+
+    /// Runs a program without input and output in a process group of its own. The loop goes on
+    /// meanwhile.
+    pub fn run_program(&self, program: Program, limit: Duration) -> LoopExit {
+        let (sender, end) = channel();
+        let waiting = self.waiting.clone();
+        let started = self.run(move || {
+            let mut command = program.command();
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            start_fresh(&mut command, || Ok(unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?));
+            let child = command.spawn().map_err(|source| program.failure(source))?;
+            let process = program.started(&child)?;
+            // Before the loop, which runs this job, can reap it.
+            locked(&waiting).insert(process.pid, sender);
+            Ok(process)
+        });
+        let process = match started {
+            Some(Ok(process)) => process,
+            Some(Err(error)) => return LoopExit::NotStarted(error),
+            None => return LoopExit::LoopEnded,
+        };
+        match end.recv_timeout(limit) {
+            Ok(status) => {
+                LoopExit::Ended(ChildExit { code: status.code(), signal: status.signal() })
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                locked(&self.waiting).remove(&process.pid);
+                proc::end_tree(process, true, Duration::ZERO);
+                LoopExit::TimedOut
+            }
+            Err(RecvTimeoutError::Disconnected) => LoopExit::LoopEnded,
+        }
     }
 
     /// Runs `work` in the loop and returns its result; `None` if the queue was dropped.
@@ -109,19 +188,19 @@ impl Supervisor {
     /// Waits until `child`, an unreaped child of this process, has ended. Reaps every other child
     /// of this process as well, such as adopted orphans, so no other thread may start children.
     /// Calls `on_signal` for every signal except SIGCHLD and the signals that stop a job, and runs
-    /// `jobs`. If the child is still running `kill_after` after a forwarded HUP or TERM, its tree
+    /// the jobs of `queue`. If the child is still running `kill_after` after a forwarded HUP or TERM, its tree
     /// is killed.
     pub fn supervise(
         &self,
         child: Process,
         on_signal: &mut dyn FnMut(i32) -> Forward,
-        jobs: &Receiver<LoopJob>,
+        queue: &LoopQueue,
         kill_after: Duration,
     ) -> ChildExit {
         let mut watch =
             ChildWatch { child, kill_after, kill_at: None, resume_at: None, resumed: None };
         loop {
-            if let Some(exit) = watch.reap() {
+            if let Some(exit) = watch.reap(queue) {
                 take_terminal_back(child);
                 return exit;
             }
@@ -138,7 +217,7 @@ impl Supervisor {
                 None => (),
             }
             watch.keep_deadlines();
-            jobs.try_iter().for_each(|job| job());
+            queue.run_jobs();
         }
     }
 }
@@ -182,7 +261,7 @@ impl ChildWatch {
     }
 
     /// Reaps all children that have ended, and returns the exit of the main child.
-    fn reap(&mut self) -> Option<ChildExit> {
+    fn reap(&mut self, queue: &LoopQueue) -> Option<ChildExit> {
         let mut exit = None;
         loop {
             match next_status() {
@@ -190,8 +269,12 @@ impl ChildWatch {
                     Some(_) => self.resume_at = Some(self.next_resume()),
                     None => exit = Some(ChildExit { code: status.code(), signal: status.signal() }),
                 },
-                // An adopted orphan.
-                Ok(Some(_)) => (),
+                // A program of another thread, or an adopted orphan.
+                Ok(Some((pid, status))) => {
+                    if status.stopped_signal().is_none() {
+                        queue.tell(pid, status);
+                    }
+                }
                 Ok(None) => return exit,
                 Err(Errno::EINTR) => (),
                 // No children are left: another thread has reaped the main child.

@@ -347,7 +347,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded | Kind::HostLost => None,
         Kind::MemberFallback | Kind::MemberHealth | Kind::MemberPrompt => None,
         Kind::RestartDelayed | Kind::BudgetReached => None,
-        Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady => None,
+        Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberServes => None,
         Kind::MemberStartFailed | Kind::MemberState => None,
         Kind::MemberExited | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,

@@ -217,7 +217,13 @@ pub(crate) fn ids(list: &[TaskId]) -> String {
 
 fn failure(task: &TaskReport, paint: Paint) -> String {
     let code = task.exit_code.map(|c| format!(" with exit code {c}")).unwrap_or_default();
-    let head = format!("#{} {} failed{code}", task.id, text::short(&task.subject, SUBJECT));
+    let reason = task.reason.as_ref().map(|why| format!(": {}", text::line(why)));
+    let head = format!(
+        "#{} {} failed{code}{}",
+        task.id,
+        text::short(&task.subject, SUBJECT),
+        reason.unwrap_or_default()
+    );
     with_last_lines(&head, task.tail.as_deref(), paint)
 }
 
@@ -260,6 +266,7 @@ mod tests {
             by: None,
             exit_code: None,
             elapsed_ms: None,
+            reason: None,
             tail: None,
             blocked_by: Vec::new(),
         }
@@ -315,6 +322,7 @@ mod tests {
         };
         let broken = TaskReport {
             exit_code: Some(7),
+            reason: None,
             tail: Some("a\nb\u{1b}[2J\n\n".to_owned()),
             ..task(2, TaskState::Failed)
         };
@@ -379,6 +387,7 @@ mod tests {
     #[test]
     fn output_of_a_task_with_show_output_is_included() {
         let shown = TaskReport {
+            reason: None,
             tail: Some("A 1\nB \u{1b}2\n".to_owned()),
             ..task(1, TaskState::Completed)
         };

@@ -25,6 +25,7 @@ pub(crate) fn tint(event: &Event) -> Tint {
         (EventKind::RestartDelayed, Tint::Warn),
         (EventKind::BudgetReached, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
+        (EventKind::MemberServes, Tint::Good),
         (EventKind::Warning, Tint::Warn),
         (EventKind::RequestFiled, Tint::Warn),
         (EventKind::Reminded, Tint::Warn),
@@ -57,6 +58,7 @@ pub(crate) fn words(event: &Event) -> Option<String> {
     use EventKind as Kind;
     match event.event {
         Kind::MemberReady => Some("runs".to_owned()),
+        Kind::MemberServes => Some(format!("is ready: {}", detail(event, "condition")?)),
         Kind::MemberStartFailed => Some(with_reason(event, "did not start")),
         Kind::MemberFallback => Some(fallback_words(event)),
         Kind::MemberHealth => Some(match wire::text(&event.detail, "state").as_deref() {

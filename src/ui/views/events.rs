@@ -153,6 +153,7 @@ fn quiet_words(event: &Event) -> String {
         }
         // `event_words::words` always has a text for these.
         Kind::MemberReady
+        | Kind::MemberServes
         | Kind::MemberStartFailed
         | Kind::MemberFallback
         | Kind::MemberHealth

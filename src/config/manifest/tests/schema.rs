@@ -61,6 +61,47 @@ fn schema_is_valid_and_has_a_description_for_each_key() {
     assert!(keys > 120, "{keys} keys");
 }
 
+/// Adds the keys of the value to `seen`, each with the table of the schema that it belongs to.
+fn note_keys(whole: &serde_json::Value, at: &str, value: &serde_json::Value, seen: &mut KeySet) {
+    let Some(node) = whole.pointer(at) else { return };
+    if let Some(target) = node["$ref"].as_str().and_then(|target| target.strip_prefix('#')) {
+        note_keys(whole, target, value, seen);
+    }
+    for word in ["anyOf", "allOf", "oneOf"] {
+        let count = node[word].as_array().map_or(0, Vec::len);
+        (0..count).for_each(|nth| note_keys(whole, &format!("{at}/{word}/{nth}"), value, seen));
+    }
+    for item in value.as_array().into_iter().flatten() {
+        note_keys(whole, &format!("{at}/items"), item, seen);
+    }
+    for (key, inner) in value.as_object().into_iter().flatten() {
+        if node["properties"][key].is_null() {
+            note_keys(whole, &format!("{at}/additionalProperties"), inner, seen);
+        } else {
+            seen.insert((at.to_owned(), key.clone()));
+            note_keys(whole, &format!("{at}/properties/{key}"), inner, seen);
+        }
+    }
+}
+
+type KeySet = std::collections::BTreeSet<(String, String)>;
+
+#[test]
+fn fixture_has_every_key_of_the_schema() {
+    let schema = serde_json::to_value(Manifest::schema()).expect("JSON");
+    let table: Table = toml::from_str(EVERY_KEY).expect("TOML");
+    let mut seen = KeySet::new();
+    note_keys(&schema, "", &serde_json::to_value(table).expect("JSON"), &mut seen);
+    let tables = schema["$defs"].as_object().into_iter().flatten();
+    let tables = tables.map(|(name, table)| (format!("/$defs/{name}"), table));
+    let mut missing = KeySet::new();
+    for (at, table) in tables.chain([(String::new(), &schema)]) {
+        let keys = table["properties"].as_object().into_iter().flatten().map(|(key, _)| key);
+        missing.extend(keys.map(|key| (at.clone(), key.clone())).filter(|key| !seen.contains(key)));
+    }
+    assert_eq!(missing, KeySet::new());
+}
+
 #[test]
 fn schema_accepts_the_manifests_of_fixtures_and_templates() {
     let validator = validator();

@@ -303,6 +303,7 @@ impl World {
             }
             Effect::Label { .. }
             | Effect::ReleaseAbsent(_)
+            | Effect::SettleReadiness { .. }
             | Effect::Deactivate(_)
             | Effect::JournalRestart { .. }
             | Effect::CheckActivity { .. }

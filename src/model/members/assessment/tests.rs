@@ -241,7 +241,7 @@ fn each_combination_of_evidence_has_one_state() {
         ("claude", Working, &[|c| c.is_dead = true, asks], Doing::Ended(Disappeared)),
         ("worker", Failed, &[|c| c.restart = true], Doing::Restarting(planned())),
         ("worker", Failed, &[|c| c.restart = true, |c| c.is_led = false], Doing::Ended(Failed)),
-        ("worker", Completed, &[|c| c.restart = true], Doing::Ended(Completed)),
+        ("worker", Completed, &[|c| c.restart = true], Doing::Restarting(planned())),
     ];
     for (at, (profile, state, changes, expected)) in table.iter().enumerate() {
         let mut case = Case::of(profile, *state);

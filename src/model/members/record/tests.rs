@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::members::placement::TmuxPane;
+use crate::members::readiness::{Readiness, ReadyCheck};
 
 #[test]
 fn record_round_trips_through_json() {
@@ -26,6 +27,7 @@ fn record_round_trips_through_json() {
             command: vec!["{name}".to_owned()],
             wrap: vec!["direnv".to_owned()],
             env_file: Some(".env".to_owned()),
+            ready: Some(ReadyCheck { port: Some("80{index}".to_owned()), ..ReadyCheck::default() }),
             cwd: "/".to_owned(),
             color: "blue".to_owned(),
             env: vec![("A".to_owned(), "b".to_owned())],
@@ -62,6 +64,7 @@ fn record_round_trips_through_json() {
         earlier_sessions: vec!["s-0".to_owned()],
         config_dir: Some("/c".to_owned()),
         turn_ended_at: Some(Timestamp(9)),
+        readiness: Readiness { passed_at: Some(Timestamp(6)), overdue: Some("late".to_owned()) },
         restart: Some(PlannedRestart { failures: 2, at: Timestamp(10) }),
         gave_up_after: Some(5),
         boot_id: None,

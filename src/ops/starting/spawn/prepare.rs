@@ -261,6 +261,7 @@ fn new_start(
         wrap: fill(spec.wrap.as_deref().unwrap_or_default()),
         cwd: worktree.clone().unwrap_or_else(|| values.fill(&launch.cwd)),
         color: launch.color().unwrap_or_else(|| known.next_color()).to_owned(),
+        ready: spec.ready.clone(),
         is_unattended: spec.is_unattended,
         pull: spec.pull,
         access: spec.access.clone(),

@@ -259,14 +259,14 @@ impl TeamStore {
         Ok(freed)
     }
 
-    /// Releases all unfinished tasks of `who`. Returns them, and the board as it was before.
+    /// Releases all unfinished tasks of `who`, except the one that is completed when it is ready.
+    /// Returns them, and the board as it was before.
     pub fn release_tasks_of(&self, who: &MemberName) -> Result<(Vec<Task>, Board), StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
-        let held = board
-            .tasks
-            .values()
-            .filter(|t| t.is_owned_by(who) && !t.state.is_over() && t.state != TaskState::InReview);
+        let is_open = |t: &&Task| !t.state.is_over() && t.state != TaskState::InReview;
+        let owned = board.tasks.values().filter(|t| t.is_owned_by(who));
+        let held = owned.filter(is_open).filter(|t| t.awaited_member().is_none());
         let released = held.map(|t| {
             self.change_task(t.id, |task| {
                 release(task, who);
