@@ -429,3 +429,39 @@ fn tmux_terminal_that_cannot_be_drawn_on_is_refused_with_the_way_out() {
     }
     terminal.close();
 }
+
+/// Each of these keys selects another screen, which needs an answer of the stopped server to be
+/// proven. A dashboard that waits for one of them answers the last key too late (PF-12).
+#[test]
+fn tmux_pf_12_keys_are_answered_while_the_members_tmux_is_stopped() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "site", "--tmux-socket", "../own.sock"]).expect(0);
+    for name in ["ann", "ben", "cem"] {
+        let start = ["spawn", name, "--backend", "tmux", "--", "sleep", "600"];
+        stage.phalanx(&start).expect(0);
+    }
+    let socket = stage.at("own.sock");
+    let socket = socket.to_str().expect("UTF-8");
+    let server = ["-S", socket, "display", "-p", "#{pid}"];
+    let server = stage.tmux(&server).expect("the server").trim().to_owned();
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &server]).status().expect("kill");
+        assert!(sent.success());
+    };
+    let terminal = Terminal::open(stage);
+    terminal.keys(&["phalanx watch site; echo end=$?", "Enter"]);
+    terminal.shows("Members by attention");
+    signal("-STOP");
+    for _ in 0..20 {
+        terminal.keys(&["Down"]);
+        terminal.keys(&["Up"]);
+    }
+    terminal.keys(&["?"]);
+    terminal.shows("Esc closes");
+    terminal.keys(&["Escape"]);
+    wait_for("the help to close", || (!terminal.screen().contains("Esc closes")).then_some(()));
+    terminal.keys(&["q"]);
+    terminal.ended(0);
+    signal("-CONT");
+    terminal.close();
+}

@@ -9,7 +9,9 @@ use futures_core::Stream;
 use tokio::sync::mpsc;
 
 use super::commands::CommandContext;
-use super::sources::{QUEUE, Reports, SourceReport, TeamFeed, TypedInput, Typist, in_background};
+use super::sources::{
+    QUEUE, Reports, ScreenFeed, SourceReport, TeamFeed, TypedInput, Typist, in_background,
+};
 use super::terminal::DashboardTerminal;
 use crate::args::Global;
 use crate::complete::candidates_for_line;
@@ -18,9 +20,8 @@ use crate::setup::Setup;
 use model::id::MemberName;
 use ops::authority::Action;
 use ops::decisions::mark_read::{Afterwards, mark_or_remove};
-use ops::views::screen::ScreenFollower;
 use ops::views::snapshot::{AttentionCause, teams};
-use ops::{self, Context, OpsError, TeamStore};
+use ops::{self, Context, TeamStore};
 use sys::clock::Deadline;
 use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use sys::{failpoint, fs};
@@ -40,25 +41,16 @@ struct ShownTeam {
     commands: CommandContext,
     feed: TeamFeed,
     typist: Typist,
-    follower: Option<ScreenFollower>,
+    screens: ScreenFeed,
 }
 
 impl ShownTeam {
     fn start(ctx: &Context, team: TeamStore, reports: Reports) -> Result<ShownTeam, Failure> {
         let feed = TeamFeed::start(ctx, &team, reports.clone())?;
         let typist = Typist::start(ctx, &team, reports.clone())?;
+        let screens = ScreenFeed::start(ctx, &team, reports.clone())?;
         let commands = CommandContext::new(ctx, &team);
-        Ok(ShownTeam { ctx: ctx.clone(), team, reports, commands, feed, typist, follower: None })
-    }
-
-    fn follow(&mut self, member: Option<&MemberName>) -> Result<(), OpsError> {
-        // Ended first, so that no update of the old screen follows.
-        self.follower = None;
-        let Some(member) = member else { return Ok(()) };
-        let (reports, name) = (self.reports.clone(), member.clone());
-        let report = move |update| reports.send(SourceReport::Screen(name.clone(), update));
-        self.follower = Some(ops::views::screen::follow(&self.ctx, &self.team, member, report)?);
-        Ok(())
+        Ok(ShownTeam { ctx: ctx.clone(), team, reports, commands, feed, typist, screens })
     }
 }
 
@@ -226,15 +218,22 @@ impl Driver {
             SourceReport::TeamProblem(problem) => self.dashboard.set_problem(problem),
             SourceReport::TeamGone => {
                 if let Some(shown) = &mut self.shown {
-                    shown.follower = None;
+                    shown.screens.follow(None);
                     self.dashboard.set_team_gone();
                 }
             }
             SourceReport::Typed => {
-                let follower = self.shown.as_ref().and_then(|shown| shown.follower.as_ref());
-                follower.into_iter().for_each(ScreenFollower::refresh);
+                self.shown.iter().for_each(|shown| shown.screens.refresh());
             }
-            SourceReport::Screen(member, update) => self.dashboard.set_screen(&member, update),
+            SourceReport::Screen { request, member, update } => {
+                if self.shown.as_ref().is_some_and(|shown| shown.screens.is_current(request)) {
+                    self.dashboard.set_screen(&member, update);
+                }
+            }
+            SourceReport::Opened(opened) => match *opened {
+                Ok((setup, team)) => self.open(setup, team)?,
+                Err(problem) => self.dashboard.report_problem(&problem, now),
+            },
             SourceReport::History(member, Ok(text)) => self.dashboard.set_history(&member, &text),
             SourceReport::Finished(done) => {
                 self.refresh();
@@ -301,14 +300,13 @@ impl Driver {
                     config_dir: Some(root),
                     ..self.options.global.clone()
                 };
-                let opened = Setup::new(&global, self.setup.out.clone())
-                    .and_then(|setup| setup.team(Action::Watch).map(|team| (setup, team)));
-                match opened {
-                    Ok((setup, team)) => self.open(setup, team)?,
-                    Err(failure) => {
-                        self.dashboard.report_problem(&failure.words(), ops::now());
-                    }
-                }
+                let out = self.setup.out.clone();
+                // The team's database or disk may be slow.
+                in_background(&Reports::new(self.sender.clone(), self.number), move || {
+                    let opened = Setup::new(&global, out)
+                        .and_then(|setup| setup.team(Action::Watch).map(|team| (setup, team)));
+                    SourceReport::Opened(Box::new(opened.map_err(|failure| failure.words())))
+                });
             }
             (Effect::Run { command, after }, Some(shown)) => {
                 let commands = shown.commands.clone();
@@ -317,12 +315,7 @@ impl Driver {
                 });
             }
             (Effect::Follow(member), Some(shown)) => {
-                if let Err(e) = shown.follow(member.as_ref()) {
-                    let update = ops::views::screen::ScreenUpdate::Ended(e.to_string());
-                    if let Some(member) = member {
-                        self.dashboard.set_screen(&member, update);
-                    }
-                }
+                shown.screens.follow(member);
             }
             (Effect::ReadHistory(member), Some(shown)) => {
                 let (ctx, team) = (shown.ctx.clone(), shown.team.clone());

@@ -3,17 +3,19 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::iter;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::setup::Setup;
 use model::id::{MemberName, TaskId};
 use model::members::input::{Input, Key, Text};
 use model::topic::Topic;
 use ops::views::input::TypingSession;
-use ops::views::screen::ScreenUpdate;
+use ops::views::screen::{ScreenFollower, ScreenUpdate};
 use ops::views::snapshot::{SnapshotReader, TeamChoice, TeamSnapshot};
 use ops::{self, Context, TeamStore};
 use sys::clock::Deadline;
@@ -42,7 +44,14 @@ pub(super) enum SourceReport {
     TeamProblem(String),
     /// The team was deleted.
     TeamGone,
-    Screen(MemberName, ScreenUpdate),
+    /// An update for the request of this number to follow a screen.
+    Screen {
+        request: u64,
+        member: MemberName,
+        update: ScreenUpdate,
+    },
+    /// The team that was chosen, or why it cannot be shown.
+    Opened(Box<Result<(Setup, TeamStore), String>>),
     /// Keys have reached the member.
     Typed,
     History(MemberName, Result<String, String>),
@@ -76,6 +85,83 @@ impl Reports {
     /// Drops the report if the queue is full.
     fn try_send(&self, report: SourceReport) {
         let _ = self.sender.try_send((self.team, report));
+    }
+}
+
+/// A request to the thread that follows screens.
+enum ScreenRequest {
+    Follow(u64, Option<MemberName>),
+    Refresh,
+}
+
+/// The thread that follows the screen of the selected member; ends on drop. It proves the screen
+/// first, which takes as long as the backend or the host needs to answer.
+pub(super) struct ScreenFeed {
+    requests: Sender<ScreenRequest>,
+    latest: u64,
+}
+
+impl ScreenFeed {
+    pub(super) fn start(
+        ctx: &Context,
+        team: &TeamStore,
+        reports: Reports,
+    ) -> io::Result<ScreenFeed> {
+        let (requests, incoming) = channel();
+        let (ctx, team) = (ctx.clone(), team.clone());
+        thread::Builder::new()
+            .name("screens".to_owned())
+            .spawn(move || follow_until_ended(&ctx, &team, &reports, &incoming))?;
+        Ok(ScreenFeed { requests, latest: 0 })
+    }
+
+    /// Follows this screen instead of the one before.
+    pub(super) fn follow(&mut self, member: Option<MemberName>) {
+        self.latest += 1;
+        let _ = self.requests.send(ScreenRequest::Follow(self.latest, member));
+    }
+
+    /// Reads the screen soon, because the person has typed something.
+    pub(super) fn refresh(&self) {
+        let _ = self.requests.send(ScreenRequest::Refresh);
+    }
+
+    /// Returns true if no other screen was requested later.
+    pub(super) fn is_current(&self, request: u64) -> bool {
+        request == self.latest
+    }
+}
+
+fn follow_until_ended(
+    ctx: &Context,
+    team: &TeamStore,
+    reports: &Reports,
+    incoming: &Receiver<ScreenRequest>,
+) {
+    let mut follower = None;
+    while let Ok(first) = incoming.recv() {
+        // While one screen was proven, several others may have been selected.
+        let mut wanted = None;
+        for request in iter::once(first).chain(incoming.try_iter()) {
+            match request {
+                ScreenRequest::Follow(number, member) => wanted = Some((number, member)),
+                ScreenRequest::Refresh => follower.iter().for_each(ScreenFollower::refresh),
+            }
+        }
+        let Some((request, member)) = wanted else { continue };
+        follower = None;
+        let Some(member) = member else { continue };
+        let (target, name) = (reports.clone(), member.clone());
+        let report = move |update| {
+            target.send(SourceReport::Screen { request, member: name.clone(), update });
+        };
+        match ops::views::screen::follow(ctx, team, &member, report) {
+            Ok(started) => follower = Some(started),
+            Err(e) => {
+                let update = ScreenUpdate::Ended(e.to_string());
+                reports.send(SourceReport::Screen { request, member, update });
+            }
+        }
     }
 }
 
