@@ -55,7 +55,7 @@ pub fn lacks_lead(team: &TeamStore) -> Result<bool, OpsError> {
 /// would notify one.
 pub fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
     let is_plain = task.owner.is_none() && task.extra.run.is_empty();
-    if !is_plain || !is_leaderless(team)? || !team.open_board()?.is_free(task) {
+    if !is_plain || !is_leaderless(team)? {
         return Ok(false);
     }
     let Some(settings) = team.settings()? else { return Ok(false) };
@@ -64,7 +64,15 @@ pub fn is_unnoticed(team: &TeamStore, task: &Task) -> Result<bool, OpsError> {
         let is_agent = record.reads_mail() && ability(&request.profile) == Ability::Prompts;
         record.state.is_up() && is_agent && settings.tells_of(task, &record.name, request)
     };
-    Ok(team.member_records()?.iter().any(could_claim))
+    if !team.member_records()?.iter().any(could_claim) {
+        return Ok(false);
+    }
+    // Only the files of other tasks are found nowhere but on the whole board.
+    let board = match task.extra.files.is_empty() {
+        true => team.with_blockers(task.id)?,
+        false => team.open_board()?,
+    };
+    Ok(board.is_free(task))
 }
 
 /// Removes the members that have exited, also those that a killed process had begun to remove.

@@ -131,13 +131,19 @@ impl TeamStore {
 
     /// Returns the first of `count` free ids in a row, after the largest id in use. If a foreign
     /// file near the limit leaves no room there, takes the highest gap that is wide enough.
-    pub(super) fn next_id(&self, board: &Board, count: u64) -> Result<u64, StoreError> {
+    pub(super) fn next_id(
+        &self,
+        used: impl IntoIterator<Item = TaskId>,
+        count: u64,
+    ) -> Result<u64, StoreError> {
         let mark = Some(self.mark()?).filter(|mark| *mark <= TaskId::MAX.0);
-        let on_disk =
-            board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).map(|id| id.0);
-        let used: BTreeSet<u64> = on_disk.chain(mark).chain([0]).collect();
+        let used: Vec<u64> = used.into_iter().map(|id| id.0).chain(mark).chain([0]).collect();
+        let last = used.iter().copied().max().unwrap_or(0);
         let mut end = TaskId::MAX.0 + 1;
-        for id in used.into_iter().rev() {
+        if end.saturating_sub(last + 1) >= count {
+            return Ok(last + 1);
+        }
+        for id in used.into_iter().collect::<BTreeSet<u64>>().into_iter().rev() {
             if end.saturating_sub(id + 1) >= count {
                 return Ok(id + 1);
             }

@@ -332,3 +332,45 @@ fn tk_07_batch_that_meets_a_foreign_file_leaves_only_that_file() {
         0
     );
 }
+
+/// Returns the number of reads that this process has made.
+#[cfg(target_os = "linux")]
+fn reads() -> u64 {
+    let io =
+        fs::read(std::path::Path::new("/proc/self/io"), 4096).expect("read").expect("on Linux");
+    let text = String::from_utf8_lossy(&io).into_owned();
+    let count = text.lines().find_map(|line| line.strip_prefix("syscr: "));
+    count.and_then(|count| count.parse().ok()).expect("a count")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pf_13_reads_for_a_change_of_one_task_do_not_grow_with_the_board() {
+    type Change = fn(&TeamStore, TaskId);
+    let table: [(&str, Change); 4] = [
+        ("create", |team, _| {
+            team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
+        }),
+        ("create behind another", |team, id| {
+            let new = NewTask { blocked_by: vec![id], ..NewTask::default() };
+            team.create_tasks(&[new], "team-lead", NOW).expect("task");
+        }),
+        ("claim", |team, id| {
+            team.claim(id, &who("bob"), false, NOW).expect("claimed");
+        }),
+        ("complete", |team, id| {
+            team.step_task(id, &lead(), &TaskStep::of(TaskAction::Complete), NOW).expect("ended");
+        }),
+    ];
+    for (name, change) in table {
+        let counts = [20, 400].map(|tasks| {
+            let (_dir, team) = fresh();
+            let batch = vec![NewTask::default(); tasks];
+            team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
+            let before = reads();
+            change(&team, TaskId(7));
+            reads() - before
+        });
+        assert!(counts[1] <= counts[0] + 2, "{name}: {counts:?}");
+    }
+}

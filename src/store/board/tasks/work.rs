@@ -74,9 +74,29 @@ impl TeamStore {
         now: Timestamp,
     ) -> Result<Vec<Task>, StoreError> {
         let list = self.lock_list()?;
-        let batch = self.new_tasks(&self.board()?, batch, by, now)?;
+        let has_limits = batch.iter().any(|new| new.owner.is_some() && new.limits.is_some());
+        let batch = if has_limits || self.shared.is_some() {
+            self.new_tasks(&self.board()?, batch, by, now)?
+        } else {
+            // The names of the files tell which ids are free, without reading the tasks.
+            let used = self.task_ids()?.into_iter().chain(self.deleted_tasks()?);
+            self.number_tasks(&self.blockers_of(batch)?, used, batch, by, now)?
+        };
         self.write_batch(&list, &batch)?;
         Ok(batch.create)
+    }
+
+    /// Returns the readable tasks of the board that block new ones.
+    fn blockers_of(&self, batch: &[NewTask]) -> Result<Board, StoreError> {
+        let mut board = Board::default();
+        for id in batch.iter().flat_map(|new| &new.blocked_by) {
+            match self.task(*id) {
+                Ok(task) => board.tasks.extend(task.map(|task| (*id, task))),
+                Err(e) if e.is_about_content() => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(board)
     }
 
     /// Returns the new tasks, with ids, and their edges to the board. The caller holds the list
@@ -88,6 +108,20 @@ impl TeamStore {
         by: &str,
         now: Timestamp,
     ) -> Result<TaskBatch<'e>, StoreError> {
+        let used = board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).copied();
+        self.number_tasks(board, used, batch, by, now)
+    }
+
+    /// As [`TeamStore::new_tasks`], for a board of which only the blockers need be known, and the
+    /// ids in `used`.
+    fn number_tasks<'e>(
+        &self,
+        board: &Board,
+        used: impl IntoIterator<Item = TaskId>,
+        batch: &[NewTask],
+        by: &str,
+        now: Timestamp,
+    ) -> Result<TaskBatch<'e>, StoreError> {
         if batch.is_empty() {
             return Ok(TaskBatch::default());
         }
@@ -95,7 +129,7 @@ impl TeamStore {
         if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
             return Err(Refusal::TaskNotFound(*missing).into());
         }
-        let first = self.next_id(board, batch.len() as u64)?;
+        let first = self.next_id(used, batch.len() as u64)?;
         let tasks = number(batch, first, by, now);
         admit(board, batch, &tasks)?;
         // Raise the mark first, so that an id is never assigned twice, even after a crash here
