@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
-use crossterm::terminal;
 use serde::Serialize;
 
 use crate::fail::{ErrorMessage, Failure};
 use model::text;
 use ops::Kind;
+use sys::child::own_size;
 use sys::env;
 use ui::Paint;
 
@@ -72,8 +72,7 @@ impl Out {
 
     /// Returns the line width of stdout in columns; 80 unless it is a terminal.
     pub(super) fn width(&self) -> usize {
-        let size = terminal::size().ok().filter(|(width, _)| env::stdout_is_tty() && *width > 0);
-        size.map_or(WIDTH, |(width, _)| usize::from(width))
+        own_size().map_or(WIDTH, |(_, columns)| usize::from(columns))
     }
 
     /// Writes text to stdout and flushes it; adds a missing final line break.

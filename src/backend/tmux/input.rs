@@ -8,9 +8,16 @@ use super::identity::PaneClaim;
 use super::row::{InputRow, rows};
 use super::verb;
 use crate::BackendError;
-use crate::proof::{Observation, judge};
 use model::members::input::Input;
 use sys::rand;
+
+/// The outcome of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Written {
+    All,
+    /// Nothing was written: there is no such pane, or it has another identity.
+    NotTheClaimed,
+}
 
 /// Writes all of the input or nothing. A text goes through a paste buffer: its bytes do not appear
 /// in a command, and tmux writes them to this pane alone, whatever mode it is in.
@@ -18,7 +25,7 @@ pub(super) fn write(
     program: &Path,
     claim: &PaneClaim<'_>,
     input: &Input,
-) -> Result<(), BackendError> {
+) -> Result<Written, BackendError> {
     let server = claim.server(program);
     let answer = match input {
         Input::Keys(keys) => server.ask(
@@ -37,8 +44,7 @@ pub(super) fn write(
     }
     let place = claim.place();
     let Some(row) = rows::<InputRow>(&answer.lines).into_iter().next() else {
-        let changed = Observation::different("identity, which changed a moment ago");
-        return Err(BackendError::NotOurs { place, verdict: judge(changed) });
+        return Ok(Written::NotTheClaimed);
     };
     let problem = match row {
         InputRow { dead: true, .. } => "its program has ended",
@@ -48,7 +54,7 @@ pub(super) fn write(
         InputRow { synchronized: true, .. } => {
             "synchronize-panes is on, so the input would reach its neighbours (`tmux setw synchronize-panes off`)"
         }
-        InputRow { dead: false, off: false, synchronized: false } => return Ok(()),
+        InputRow { dead: false, off: false, synchronized: false } => return Ok(Written::All),
     };
     Err(BackendError::NoInput { place, problem })
 }

@@ -33,7 +33,9 @@ use super::{
     Backend, BackendError, BeforeClose, CloseOutcome, Label, Mark, PlacementRequest, ScreenImage,
     TmuxHome,
 };
+use crate::proof::{Observation, judge};
 use identity::PaneClaim;
+use input::Written;
 use model::id::MemberName;
 use model::members::input::Input;
 use model::members::placement::{BackendKind, Placement, TmuxPane, Verdict};
@@ -134,7 +136,17 @@ impl Backend for Tmux {
         token: &str,
         input: &Input,
     ) -> Result<(), BackendError> {
-        input::write(&self.home.program, &self.owned(placement, token)?, input)
+        let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
+        let claim = PaneClaim::parse(&Mark { placement, token }).map_err(not_ours)?;
+        match input::write(&self.home.program, &claim, input)? {
+            Written::All => Ok(()),
+            // Says what is wrong with the pane.
+            Written::NotTheClaimed => {
+                self.owned(placement, token)?;
+                let changed = Observation::different("identity, which changed a moment ago");
+                Err(not_ours(judge(changed)))
+            }
+        }
     }
 
     fn follow(

@@ -50,6 +50,10 @@ pub(crate) struct EventsArgs {
 /// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
+/// Number of events that are read before the last N: the end of a program is one line, however many
+/// events follow from it.
+const CONTEXT: usize = 500;
+
 pub(crate) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     let since = args.since.as_deref().map(since).transpose()?;
     let first = move |events: Vec<Event>| {
@@ -66,7 +70,15 @@ pub(crate) fn events(setup: &Setup, args: &EventsArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::Look)?;
     let mut stream = stream(names);
     if !follow {
-        stream.show(first(team.events()?), lines)?;
+        let events = match (since, lines) {
+            (Some(then), _) => team.events_since(then)?,
+            (None, Some(lines)) => {
+                let wanted = lines.saturating_add(CONTEXT);
+                team.last_events(|events| stream.count(events) >= wanted)?
+            }
+            (None, None) => team.events()?,
+        };
+        stream.show(first(events), lines)?;
         return Ok(Exit::DONE);
     }
     interrupt::run_interruptible(Failure::StreamEnded, move || {
@@ -111,6 +123,13 @@ impl EventStream {
         let format =
             ui::EventFormat { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
         out.print_text(&ui::event_lines(&shown, format))
+    }
+
+    /// Returns the number of events that would be shown.
+    fn count(&self, events: &[Event]) -> usize {
+        let (out, names) = (self.out.clone(), self.names.clone());
+        let mut fresh = EventStream { out, names, ended: BTreeSet::new() };
+        events.iter().filter(|event| fresh.is_shown(event)).count()
     }
 
     fn is_shown(&mut self, event: &Event) -> bool {

@@ -160,8 +160,8 @@ enum Start {
 enum Restart {
     /// The member stays ended.
     Never,
-    /// After a failure the member is restarted after 1, 2, 4 … seconds. Five failures in a row, each within a
-    /// minute of its start, end this until `resume` starts the member.
+    /// After a failure the member is restarted after 1, 2, 4 … seconds. Five failures in a row,
+    /// each within a minute of its start, end this until `resume` starts the member.
     OnFailure,
     /// As `on-failure`, also after an exit with 0. Each end counts as a failure.
     Always,

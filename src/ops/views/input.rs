@@ -146,7 +146,13 @@ impl Target {
     }
 
     fn write(&self, ctx: &Context, team: &TeamStore, input: &Input) -> Result<(), OpsError> {
-        self.write_by(self.proven_backend(ctx, team)?.as_ref(), input)
+        let backend = match self.record.socket() {
+            // The launcher that listens there cannot tell whose terminal was meant.
+            Some(_) => self.proven_backend(ctx, team)?,
+            // The backend proves the terminal in the same step.
+            None => backends::open_for(ctx, team, &self.record, &self.placement)?,
+        };
+        self.write_by(backend.as_ref(), input)
     }
 
     /// Returns the backend of the placement, which is proven to be the member's.
@@ -175,6 +181,7 @@ impl Target {
         backend.write_input(placement, record.mark(), input).map_err(|e| match e {
             BackendError::NoInput { problem, .. } => self.no_input(problem),
             BackendError::CannotDo { .. } => OpsError::CannotDo(e),
+            BackendError::NotOurs { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
             BackendError::NotOurs { place, verdict } => {
                 OpsError::NotProven { name: record.name.clone(), place, verdict }
             }

@@ -139,12 +139,31 @@ pub(crate) fn events_since(place: &LogPlace, then: Timestamp) -> Result<Vec<Even
         let lines = team.database.log(team.name(), LogKind::Journal, &scope)?;
         return Ok(lines.iter().filter_map(|l| serde_json::from_str(&l.body).ok()).collect());
     }
+    let is_before = |e: &Event| e.at.plus_ms(DISORDER_MS) < then;
+    last_of_files(&place.layout, |events| events.first().is_some_and(is_before))
+}
+
+/// Returns the last events: as many that `is_enough` accepts them, or all.
+pub(crate) fn last_events(
+    place: &LogPlace,
+    is_enough: impl Fn(&[Event]) -> bool,
+) -> Result<Vec<Event>, StoreError> {
+    match &place.shared {
+        Some(team) => read_lines_after(team, &mut 0),
+        None => last_of_files(&place.layout, is_enough),
+    }
+}
+
+fn last_of_files(
+    layout: &TeamLayout,
+    is_enough: impl Fn(&[Event]) -> bool,
+) -> Result<Vec<Event>, StoreError> {
     let mut bytes = TAIL;
     loop {
-        let mut positions = tail(&place.layout, bytes)?;
+        let mut positions = tail(layout, bytes)?;
         let is_all = positions.iter().all(|(_, at)| *at == 0);
-        let events = read_files(&place.layout, &mut positions)?;
-        if is_all || events.first().is_some_and(|e| e.at.plus_ms(DISORDER_MS) < then) {
+        let events = read_files(layout, &mut positions)?;
+        if is_all || is_enough(&events) {
             return Ok(events);
         }
         bytes = bytes.saturating_mul(4);

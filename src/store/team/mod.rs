@@ -149,6 +149,14 @@ impl TeamStore {
         journal::events_since(&self.log_place(), then)
     }
 
+    /// Returns the last events: as many that `is_enough` accepts them, or all.
+    pub fn last_events(
+        &self,
+        is_enough: impl Fn(&[Event]) -> bool,
+    ) -> Result<Vec<Event>, StoreError> {
+        journal::last_events(&self.log_place(), is_enough)
+    }
+
     /// Returns the number of lines of the journal that are not JSON.
     pub fn torn_lines(&self) -> Result<usize, StoreError> {
         if self.shared.is_some() { Ok(0) } else { journal::torn_lines(&self.layout) }

@@ -188,8 +188,8 @@ impl Supervisor {
     /// Waits until `child`, an unreaped child of this process, has ended. Reaps every other child
     /// of this process as well, such as adopted orphans, so no other thread may start children.
     /// Calls `on_signal` for every signal except SIGCHLD and the signals that stop a job, and runs
-    /// the jobs of `queue`. If the child is still running `kill_after` after a forwarded HUP or TERM, its tree
-    /// is killed.
+    /// the jobs of `queue`. If the child is still running `kill_after` after a forwarded HUP or
+    /// TERM, its tree is killed.
     pub fn supervise(
         &self,
         child: Process,
