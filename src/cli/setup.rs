@@ -85,10 +85,8 @@ impl Setup {
         if ends && ops::team::lease::is_foreign(&team) && self.one_team(given.as_slice())?.is_none()
         {
             let problem = format!("team {} was made by another program", team.name());
-            return Err(Failure::usage(
-                problem,
-                &format!("name it to end it: `-t {}`", team.name()),
-            ));
+            let hint = format!("name it to end it: `-t {}`", team.name());
+            return Err(ops::OpsError::refused(problem, hint).into());
         }
         self.authorize(team, action, &[])
     }

@@ -301,7 +301,7 @@ fn sd_17_team_of_another_program_is_ended_only_by_its_name() {
     let team_of = || stage.phalanx(&["--json", "status"]).expect(0).json()["team"].clone();
     assert_eq!(team_of(), "demo", "the only team");
     for args in [&["down"][..], &["down", "--force"], &["team", "delete"]] {
-        let run = stage.phalanx(args).expect(2);
+        let run = stage.phalanx(args).expect(4);
         assert!(
             run.stderr.contains("made by another program") && run.stderr.contains("-t demo"),
             "{run:?}"

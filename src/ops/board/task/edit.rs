@@ -84,9 +84,10 @@ pub fn created(tasks: &[Task], by: &MemberName) -> Vec<Note> {
     notes.flatten().collect()
 }
 
-/// Returns the event of an assignment by another member than the owner, if there is an owner.
+/// Returns the event of an assignment by another member than the owner, if there is an owner that
+/// works on it.
 fn assigned(task: &Task, by: &MemberName) -> Option<Note> {
-    let owner = task.owner_member()?;
+    let owner = task.owner_member().filter(|_| task.awaited_member().is_none())?;
     let note = Note::of(EventKind::TaskAssigned).task(task.id).member(&owner);
     let note = note.with("subject", task.subject.as_str()).with("by", by.as_str());
     let cause = task.extra.event.clone();
