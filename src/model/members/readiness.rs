@@ -110,7 +110,12 @@ impl Readiness {
 #[derive(Debug)]
 pub(crate) struct PortKey(String);
 
-inline_schema!(PortKey, { "type": ["integer", "string"], "minimum": 1, "maximum": 65535 });
+inline_schema!(PortKey, {
+    "type": ["integer", "string"],
+    "minimum": 1,
+    "maximum": 65535,
+    "pattern": r"^([0-9]|\{index\})+$",
+});
 
 impl CheckedValue for PortKey {
     type Value = String;
