@@ -32,7 +32,7 @@ struct ComposeEntry {
     working_dir: Option<String>,
     environment: Value,
     availability: Availability,
-    depends_on: BTreeMap<String, ProcessDependency>,
+    depends_on: Option<Dependencies>,
     readiness_probe: Option<ReadinessProbe>,
     ready_log_line: Option<String>,
     disabled: bool,
@@ -40,6 +40,14 @@ struct ComposeEntry {
     description: Option<String>,
     #[serde(flatten)]
     rest: Map<String, Value>,
+}
+
+/// Processes with conditions, or only their names.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Dependencies {
+    Conditions(BTreeMap<String, ProcessDependency>),
+    Names(Vec<String>),
 }
 
 #[derive(Default, Deserialize)]
@@ -181,7 +189,7 @@ fn ready(
 
 /// Returns the processes that must be ready first.
 fn after(
-    depends_on: BTreeMap<String, ProcessDependency>,
+    depends_on: Option<Dependencies>,
     notes: &mut Vec<String>,
 ) -> impl Iterator<Item = String> {
     let waits = |(name, dependency): (String, ProcessDependency)| {
@@ -194,5 +202,12 @@ fn after(
             }
         }
     };
-    depends_on.into_iter().filter_map(waits).collect::<Vec<_>>().into_iter()
+    let all = match depends_on {
+        Some(Dependencies::Conditions(all)) => all,
+        Some(Dependencies::Names(names)) => {
+            names.into_iter().map(|name| (name, ProcessDependency::default())).collect()
+        }
+        None => BTreeMap::new(),
+    };
+    all.into_iter().filter_map(waits).collect::<Vec<_>>().into_iter()
 }

@@ -88,7 +88,7 @@ fn process_compose_becomes_members() {
 fn checks_and_dependencies_of_process_compose_are_kept() {
     let text = "processes:\n  api:\n    command: api\n    availability: {restart: always}\n    readiness_probe:\n      \
                 http_get: {host: localhost, port: 80, path: /up}\n      period_seconds: 2\n  seed:\n    command: seed\n  \
-                off: {command: x, disabled: true}\n  web:\n    command: web\n    ready_log_line: \"on {port}\"\n    replicas: 2\n  \
+                off: {command: x, disabled: true, depends_on: [seed]}\n  web:\n    command: web\n    ready_log_line: \"on {port}\"\n    replicas: 2\n  \
                 end:\n    command: e\n    depends_on:\n      api: {condition: process_healthy}\n      web: {}\n      \
                 seed: {condition: process_completed_successfully}\n      off: {condition: process_started}\n";
     let (text, read) = made("process-compose.yaml", text);
