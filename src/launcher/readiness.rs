@@ -11,6 +11,7 @@ use super::run::LauncherRun;
 use backend::pty::Broadcaster;
 use model::id::{Incarnation, MemberName};
 use model::members::readiness::{Readiness, ReadyCheck};
+use model::members::record::{ExitRecord, MemberRecord};
 use model::team::event::{EventKind, Note};
 use model::time::human;
 use store::{StoreError, TeamStore, now};
@@ -136,11 +137,10 @@ impl ReadyProbe {
             ReadyProbe::Run(program, handle) => {
                 match handle.run_program(program.clone(), RUN_WITHIN) {
                     LoopExit::Ended(exit) if exit.code == Some(0) => None,
-                    LoopExit::Ended(exit) => Some(match (exit.code, exit.signal) {
-                        (Some(code), _) => format!("exit code {code}"),
-                        (None, Some(signal)) => format!("signal {signal}"),
-                        (None, None) => "an unknown exit status".to_owned(),
-                    }),
+                    LoopExit::Ended(exit) => {
+                        let (code, signal) = (exit.code, exit.signal);
+                        Some(ExitRecord { code, signal, ..ExitRecord::default() }.describe())
+                    }
                     LoopExit::TimedOut => Some("it takes more than 10 s".to_owned()),
                     LoopExit::NotStarted(error) => Some(error.to_string()),
                     LoopExit::LoopEnded => Some("the program has ended".to_owned()),
@@ -239,9 +239,7 @@ impl ReadinessChecker {
         if !self.team.exists() {
             return Ok(());
         }
-        let set = |record: &mut model::members::record::MemberRecord| {
-            record.readiness = readiness.clone();
-        };
+        let set = |record: &mut MemberRecord| record.readiness = readiness.clone();
         if self.team.change_record(&self.member, &self.incarnation, set)?.is_some() {
             self.team.record(note.member(&self.member))?;
         }

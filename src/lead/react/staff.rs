@@ -373,13 +373,14 @@ pub(super) fn handle_end(
 ) {
     let Some(nth) = state.maker(name) else { return };
     let kind = &mut state.kinds[nth];
-    let failed = match cause {
+    let demand = kind.template.demand;
+    let ended = match cause {
         Cause::Vanished => true,
-        Cause::Ended { code } => code != Some(0) || kind.template.demand == Demand::Always,
+        Cause::Ended { code } => code != Some(0) || demand == Demand::Always,
         _ => false,
     };
-    kind.owed = failed && kind.template.demand != Demand::Once;
-    if failed && kind.template.demand != Demand::Once {
+    kind.owed = ended && demand != Demand::Once;
+    if kind.owed {
         kind.note_failure(now.since(since), now);
         effects.push(kind.breaker(name, now));
     }

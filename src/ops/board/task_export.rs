@@ -20,7 +20,11 @@ pub fn export(team: &TeamStore, all: bool) -> Result<Vec<Task>, OpsError> {
 }
 
 fn select(board: &Board, all: bool) -> Vec<Task> {
-    let is_shown = |task: &Task| all || !task.is_internal() && !task.state.frees_dependants();
+    // The task of a member's readiness is of this run of the team, and its key is no key of a file.
+    let is_shown = |task: &Task| {
+        let is_open = !task.is_internal() && !task.state.frees_dependants();
+        (all || is_open) && task.awaited_member().is_none()
+    };
     let mut tasks: Vec<Task> =
         board.tasks.values().filter(|task| is_shown(task)).cloned().collect();
     for task in &mut tasks {
@@ -47,9 +51,12 @@ mod tests {
         done.state = TaskState::Completed;
         board.tasks.get_mut(&TaskId(3)).expect("task").blocked_by =
             vec![TaskId(1), TaskId(2), TaskId(9)];
-        let edges = |all| select(&board, all).last().map(|task| task.blocked_by.clone());
-        assert_eq!(edges(false), Some(vec![TaskId(2)]));
-        assert_eq!(edges(true), Some(vec![TaskId(1), TaskId(2)]));
+        let edges =
+            |board: &Board, all| select(board, all).last().map(|task| task.blocked_by.clone());
+        assert_eq!(edges(&board, false), Some(vec![TaskId(2)]));
+        assert_eq!(edges(&board, true), Some(vec![TaskId(1), TaskId(2)]));
         assert_eq!(select(&board, false).len(), 2);
+        board.tasks.get_mut(&TaskId(2)).expect("task").extra.key = Some("member:db".to_owned());
+        assert_eq!(edges(&board, true), Some(vec![TaskId(1)]), "a member's readiness");
     }
 }

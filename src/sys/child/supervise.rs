@@ -94,6 +94,13 @@ impl LoopQueue {
     }
 }
 
+impl Drop for LoopQueue {
+    /// Ends the waits: from here on no child is reaped.
+    fn drop(&mut self) {
+        locked(&self.waiting).clear();
+    }
+}
+
 fn locked(waiting: &AwaitedExits) -> MutexGuard<'_, BTreeMap<i32, Sender<ExitStatus>>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -118,9 +118,15 @@ fn launch() {
     };
     let (handle, jobs) = LoopHandle::new();
     let no_op = ExecCommand { program: "true".into(), ..ExecCommand::default() };
+    let long = handle.clone();
     let job = thread::spawn(move || handle.run(move || exec::run(&no_op, PATIENCE)));
+    // Outlives the child, and must not hold up the end of the launcher.
+    let sleep = sh("sleep 600", &dir);
+    let long = thread::spawn(move || long.run_program(sleep, PATIENCE));
     let exit = supervisor.supervise(child, &mut on_signal, &jobs, Duration::from_millis(300));
     drop(jobs);
+    let ended = long.join().expect("no panic");
+    assert!(matches!(ended, LoopExit::LoopEnded), "{ended:?}");
     let ran = job.join().expect("no panic").map(|output| output.expect("it ran").code);
     // The child may end before the job is taken.
     assert!(matches!(ran, None | Some(Some(0))), "{ran:?}");
