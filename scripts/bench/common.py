@@ -174,9 +174,10 @@ def cpu_ms(pid, with_children=False):
     return sum(map(int, fields)) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
-def resident(pid, field="VmRSS"):
-    """MiB."""
-    with open(f"/proc/{pid}/status") as file:
+def memory(pid, field="Pss"):
+    """MiB. The proportional set: pages that several processes share count in parts, so that the sum over
+    all processes is the memory that is in use. `Private_Dirty` is what ends with the process."""
+    with open(f"/proc/{pid}/smaps_rollup") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:")) / 1024
 
 

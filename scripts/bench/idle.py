@@ -4,7 +4,7 @@ import json
 import os
 import time
 
-from common import Stage, cpu_ms, resident, size, stat
+from common import Stage, cpu_ms, memory, size, stat
 
 IDLE_MEMBERS = size(50, 3)
 IDLE_SECONDS = size(60, 3)
@@ -22,7 +22,7 @@ def idle():
         before = count(), cpu_ms(lead), faults()
         time.sleep(IDLE_SECONDS)
         after = count(), cpu_ms(lead), faults()
-        return [now - then for now, then in zip(after, before)], resident(lead)
+        return [now - then for now, then in zip(after, before)], memory(lead)
 
 
 def churn():
@@ -30,7 +30,7 @@ def churn():
     with Stage() as stage:
         lead = stage.start_team("pty", 6)
         stage.phalanx("shutdown", "m5")  # makes room for one
-        held = lambda: (resident(lead), len(os.listdir(f"/proc/{lead}/fd")))
+        held = lambda: (memory(lead), len(os.listdir(f"/proc/{lead}/fd")))
         time.sleep(3)  # until the start has settled
         before = held()
         for n in range(LEFT):
@@ -46,6 +46,6 @@ def run():
     (calls, cpu, faults), held = idle()
     print(f"{IDLE_MEMBERS} idle members in tmux, {IDLE_SECONDS} s: {calls} tmux processes")
     share = cpu / IDLE_SECONDS / 10
-    print(f"  the lead: {share:.2f} % of a core, {faults} page faults of children, {held:.1f} MiB resident", flush=True)
+    print(f"  the lead: {share:.2f} % of a core, {faults} page faults of children, {held:.1f} MiB (PSS)", flush=True)
     (held, files), (held_after, files_after) = churn()
-    print(f"a lead, {LEFT} members later: {held:.1f} → {held_after:.1f} MiB resident, {files} → {files_after} descriptors")
+    print(f"a lead, {LEFT} members later: {held:.1f} → {held_after:.1f} MiB (PSS), {files} → {files_after} descriptors")

@@ -5,7 +5,7 @@ import statistics
 import subprocess
 import time
 
-from common import BINARY, Stage, cpu_ms, print_quantiles, process_floor, resident, size, timed
+from common import BINARY, Stage, cpu_ms, memory, print_quantiles, process_floor, size, timed
 
 IDLE_SECONDS = size(30, 3)
 
@@ -78,6 +78,6 @@ def measure(stage, client, starts):
     before = cpu_ms(client.process.pid)
     time.sleep(IDLE_SECONDS)
     cpu = cpu_ms(client.process.pid) - before
-    print(f"  idle for {IDLE_SECONDS} s: {cpu:.0f} ms of CPU (0), {resident(client.process.pid):.1f} MiB resident (12)")
+    print(f"  idle for {IDLE_SECONDS} s: {cpu:.0f} ms of CPU (0), {memory(client.process.pid):.1f} MiB (PSS) (12)")
     tools = json.dumps(client.request("tools/list", {})["tools"])
     print(f"  tool list: {len(tools)} bytes, about {len(tools) // 4} tokens (6000)")

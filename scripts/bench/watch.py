@@ -1,12 +1,11 @@
-"""The dashboard in a tmux pane of 120x40: first frame, key to frame, CPU and memory."""
+"""The dashboard in a tmux pane of 120x40: first frame, CPU and memory."""
 
 import json
 import os
-import statistics
 import subprocess
 import time
 
-from common import BINARY, Stage, cpu_ms, resident, size, timed, until
+from common import BINARY, Stage, cpu_ms, memory, size, timed, until
 
 TICKING = "while :; do printf '\\033[32mtick\\033[0m %s\\n' $((i=i+1)); sleep 0.2; done"
 RESTING = "sleep 1000"
@@ -57,18 +56,6 @@ class WatchedTeam(Stage):
         time.sleep(SECONDS)
         return (cpu_ms(self.dashboard, with_children=True) - before) / SECONDS / 10
 
-    def key_to_frame(self):
-        """Milliseconds from a key to its frame, both through a process of tmux each."""
-
-        def press(key, is_help):
-            def go():
-                self.tmux("send-keys", "-t", "person", key)
-                until(lambda: ("this help" in self.screen()) == is_help)
-
-            return timed(go)
-
-        return statistics.median(press(key, key == "?") for _ in range(size(20, 2)) for key in ("?", "Escape"))
-
 
 def run():
     print(f"the dashboard, {SECONDS} s each (in brackets: at most)")
@@ -82,6 +69,6 @@ def run():
             watched.fill(members, command, backend, tasks)
             first_frame = watched.open()
             time.sleep(2)
-            cpu, key, memory = watched.cpu(), watched.key_to_frame(), resident(watched.dashboard)
-        print(f"  {what:<36} first frame {first_frame:4.0f} ms (100)   key to frame {key:4.1f} ms (16)   "
-              f"{cpu:4.2f} % of a core (1)   {memory:4.1f} MiB (25)", flush=True)
+            cpu, held = watched.cpu(), memory(watched.dashboard)
+        print(f"  {what:<36} first frame {first_frame:4.0f} ms (100)   "
+              f"{cpu:4.2f} % of a core (1)   {held:4.1f} MiB (PSS) (15)", flush=True)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from common import FAKE, ROUNDS, Stage, cpu_ms, print_quantiles, resident, size, timed, until
+from common import FAKE, ROUNDS, Stage, cpu_ms, memory, print_quantiles, size, timed, until
 
 RELAYED = size(50_000_000, 1_000_000)
 IDLE_SECONDS = size(20, 2)
@@ -105,13 +105,13 @@ def relays():
 
 
 def idle():
-    """MiB of memory, resident and private, and milliseconds of CPU time."""
+    """MiB of memory, proportional and private, and milliseconds of CPU time."""
     with WrappedStage() as stage:
         stage.phalanx("send", "ada", "hello")
         time.sleep(3)
         before = cpu_ms(stage.wrapper)
         time.sleep(IDLE_SECONDS)
-        return resident(stage.wrapper), resident(stage.wrapper, "RssAnon"), cpu_ms(stage.wrapper) - before
+        return memory(stage.wrapper), memory(stage.wrapper, "Private_Dirty"), cpu_ms(stage.wrapper) - before
 
 
 def run():
@@ -120,4 +120,4 @@ def run():
     for kind, (bare, ours) in relays().items():
         print(f"  {RELAYED // 1_000_000} MB of {kind:<16} `script -qc` {bare:8.0f} ms   wrapper {ours:8.0f} ms   {ours / bare:4.2f} ×")
     held, private, cpu = idle()
-    print(f"  idle: {held:.1f} MiB resident, {private:.1f} of them private; {cpu:.0f} ms CPU in {IDLE_SECONDS} s")
+    print(f"  idle: {held:.1f} MiB (PSS), {private:.1f} of them private; {cpu:.0f} ms CPU in {IDLE_SECONDS} s")
