@@ -20,6 +20,8 @@ mod rules;
 mod scan;
 #[path = "tidy/type_names.rs"]
 mod type_names;
+#[path = "tidy/workflows.rs"]
+mod workflows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
