@@ -1,5 +1,5 @@
 //! Real Claude Code from npm as native teammates: prompts, mail, permissions, plans, modes and
-//! shutdown (EN-02, PM-03, PM-04, PM-07, PM-11, SD-02). Runs without a network, in its own
+//! shutdown (EN-02, PM-03, PM-04, PM-07, PM-11, SD-02, ST-02). Runs without a network, in its own
 //! namespaces, against a stand-in of its API.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
@@ -19,6 +19,23 @@ const LIVES: usize = 3;
 
 #[test]
 fn tmux_native_claude_completes_a_lifecycle_in_a_team() {
+    run_to_its_end("native.sh");
+}
+
+/// CR-18: all processes of a team are killed at once, and the machine gets another boot id.
+#[test]
+fn tmux_cr_18_native_claudes_go_on_with_their_conversations_after_a_restart() {
+    run_to_its_end("morning.sh");
+}
+
+/// The ten commands of the README, from an empty home to the merged work of two agents.
+#[test]
+fn tmux_commands_of_the_readme_lead_two_native_claudes_to_merged_work() {
+    run_to_its_end("way-in.sh");
+}
+
+/// Runs a script of `fixtures/api` in namespaces of its own.
+fn run_to_its_end(script: &str) {
     if !gear::is_full() {
         return gear::skip("Claude Code itself runs with --full");
     }
@@ -36,7 +53,7 @@ fn tmux_native_claude_completes_a_lifecycle_in_a_team() {
         );
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
-    let script = root.join("fixtures/api/native.sh");
+    let script = root.join("fixtures/api").join(script);
     let live = || {
         let mut run = Command::new("unshare");
         run.args(APART).arg(&script).arg(env!("CARGO_BIN_EXE_phalanx")).env("PATH", &path);

@@ -336,7 +336,8 @@ fn tk_02_many_claimers() {
 #[ignore = "helper process of sec_07_no_umask_opens_the_tree"]
 fn all_under_an_umask() {
     let words = helper_args();
-    let bits = u32::from_str_radix(&words[1], 8).expect("octal");
+    // Of 32 bits on Linux and 16 on macOS.
+    let bits = nix::libc::mode_t::from_str_radix(&words[1], 8).expect("octal");
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(bits));
     let team = TestTeam::create(&Path::new(&words[0]).join("deep/root"), "storm").expect("team");
     team.join("bob").expect("join");

@@ -15,12 +15,14 @@ use serde_json::json;
 use strum::{VariantArray, VariantNames};
 
 use crate::args::Global;
+use crate::docs::topics;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::out::{Color, Out};
 use crate::setup::Setup;
 use crate::verbs::definition;
 use config::manifest::TEAM_KEYS;
 use model::board::Board;
+use model::board::task_ref::TaskRef;
 use model::id::LEAD;
 use model::mail::handoff::HandoffType;
 use model::team::role::PLAIN;
@@ -34,9 +36,6 @@ use ui::dashboard::{CompletionRequest, PaletteCandidate};
 const VARIABLE: &str = "PHALANX_COMPLETE";
 /// Maximum length of the description beside a candidate, in characters.
 const HELP: usize = 60;
-
-/// Maximum number of names that a question lists.
-const ANSWERS: usize = 20;
 
 /// Answers a shell that requests completions; returns false if none does.
 pub(super) fn complete_for_shell(args: &[OsString]) -> bool {
@@ -112,6 +111,54 @@ enum NameSource {
     Waits,
     HandoffTypes,
     Handoffs,
+    Topics,
+}
+
+impl NameSource {
+    fn noun(self) -> &'static str {
+        match self {
+            NameSource::Teams => "team",
+            NameSource::Members => "member",
+            NameSource::Tasks => "task",
+            NameSource::Requests => "request",
+            NameSource::Profiles => "profile",
+            NameSource::Templates => "template",
+            NameSource::Roles => "role",
+            NameSource::Backends => "backend",
+            NameSource::Hosts => "host",
+            NameSource::Settings => "setting",
+            NameSource::Waits => "state",
+            NameSource::HandoffTypes => "type",
+            NameSource::Handoffs => "handoff",
+            NameSource::Topics => "page",
+        }
+    }
+
+    /// Returns whether the names belong to a team.
+    fn is_of_team(self) -> bool {
+        use NameSource::{Handoffs, Members, Requests, Tasks};
+        matches!(self, Members | Tasks | Requests | Handoffs)
+    }
+
+    /// Returns whether a message that asks for a name lists this one. Most verbs do not take the
+    /// lead, and a task is listed once, by its id.
+    fn is_asked_for(self, name: &str) -> bool {
+        match self {
+            NameSource::Members => name != LEAD,
+            NameSource::Tasks => matches!(TaskRef::parse(name), Ok(TaskRef::Id(_))),
+            _ => true,
+        }
+    }
+
+    /// Returns the command that adds a name.
+    fn added_by(self) -> Option<&'static str> {
+        match self {
+            NameSource::Teams => Some("phalanx init"),
+            NameSource::Members => Some("phalanx spawn NAME"),
+            NameSource::Tasks => Some("phalanx task create SUBJECT"),
+            _ => None,
+        }
+    }
 }
 
 /// Returns the kind of names that an argument of a verb takes; `None` for free text and for new
@@ -119,7 +166,9 @@ enum NameSource {
 fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
     match (verb, arg) {
         (_, "team") | (["rm"] | ["store", _], "name") => Some(NameSource::Teams),
-        (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
+        (["spawn", ..] | ["team", "create"] | ["profile", "learn"] | ["man"], "name" | "names") => {
+            None
+        }
         (["host", ..], "name") | (["spawn"], "host") => Some(NameSource::Hosts),
         (["profile", _], "name") | (_, "profile" | "agents") => Some(NameSource::Profiles),
         (["template", _], "name") | (["init"], "template") => Some(NameSource::Templates),
@@ -133,6 +182,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
         (_, "to_team") | (["handoff", "list"], "from") => Some(NameSource::Teams),
         (["handoff", _], "kind") => Some(NameSource::HandoffTypes),
         (["handoff", "get"], "handoff") => Some(NameSource::Handoffs),
+        (["docs"], "topic") => Some(NameSource::Topics),
         (_, "role") => Some(NameSource::Roles),
         (_, "backend") => Some(NameSource::Backends),
         (_, "name" | "names" | "to" | "owner" | "speaker") => Some(NameSource::Members),
@@ -193,6 +243,9 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
             let kinds = HandoffType::VARIANTS.iter();
             return kinds.filter_map(|kind| candidate(kind.as_str(), &kind.purpose())).collect();
         }
+        NameSource::Topics => {
+            return topics().filter_map(|(topic, about)| candidate(topic, about)).collect();
+        }
         NameSource::Handoffs => visible_team(global).and_then(|team| handoffs(&team)),
         NameSource::Teams => setup(global).and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup(global).and_then(|setup| profiles(&setup)),
@@ -208,47 +261,51 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
     found.unwrap_or_default()
 }
 
-/// Returns the question for a required argument of a verb that was not given, with the possible
-/// answers: `which member? ann, bob`. `missing` is the argument as its usage shows it. `None` if it
-/// takes no known name, or if there are none.
-pub(super) fn which_name(args: &[OsString], verb: &[&str], missing: &str) -> Option<String> {
-    let definition = definition();
-    let found = verb.iter().try_fold(&definition, |group, word| group.find_subcommand(word))?;
-    // An argument that an option can replace is `[NAME]` in the definition and `<NAME>` in the
-    // error.
-    let plain = |shown: &str| shown.replace(['<', '>', '[', ']'], "");
-    let arg = found.get_positionals().find(|arg| plain(&arg.to_string()) == plain(missing))?;
-    let names = names(verb, arg.get_id().as_str())?;
+/// The names or words that an argument takes.
+pub(super) struct Offer {
+    /// The kind of name: `member`.
+    pub(super) noun: String,
+    /// The existing names; a failure if they belong to a team and none can be opened.
+    pub(super) names: Result<Vec<String>, Failure>,
+    /// The command that adds such a name.
+    pub(super) added_by: Option<&'static str>,
+}
+
+/// Returns what completion offers for an argument of a verb; `None` for free text and new names.
+/// `args` is the whole command line, whose options select the team.
+pub(super) fn offer(args: &[OsString], verb: &[&str], arg: &Arg) -> Option<Offer> {
+    let Some(names) = names(verb, arg.get_id().as_str()) else {
+        let words = arg.get_possible_values();
+        let words = words.iter().filter(|word| !word.is_hide_set());
+        let words: Vec<String> = words.map(|word| word.get_name().to_owned()).collect();
+        let offer = Offer { noun: value_noun(arg), names: Ok(words), added_by: None };
+        return Some(offer).filter(|offer| offer.names.as_ref().is_ok_and(|n| !n.is_empty()));
+    };
     let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let global = globals(Global::default(), &words);
-    let setup = Setup::new(&global, Out::new(false, true, false, Color::Never)).ok()?;
-    let team = || setup.visible_team();
-    let (what, found) = match names {
-        NameSource::Members => {
-            let mut found = members(&team()?)?;
-            found.retain(|one| one.get_value() != LEAD);
-            ("member", found)
+    let team = names.is_of_team().then(|| Setup::new(&global, quiet())?.selected_team());
+    let found = match team.transpose() {
+        Err(failure) => Err(failure),
+        // The names are not for this caller.
+        Ok(Some(_)) if visible_team(&global).is_none() => return None,
+        Ok(_) => {
+            let found = candidates(names, &global);
+            let found = found.iter().map(|one| one.get_value().to_string_lossy().into_owned());
+            Ok(found.filter(|name| names.is_asked_for(name)).collect())
         }
-        NameSource::Tasks => ("task", task_ids(&ops::board::task::board(&team()?).ok()?)),
-        NameSource::Requests => ("request", requests(&team()?)?),
-        NameSource::Handoffs => ("handoff", handoffs(&team()?)?),
-        NameSource::Teams => ("team", teams(&setup)?),
-        NameSource::Profiles
-        | NameSource::Templates
-        | NameSource::Roles
-        | NameSource::Backends
-        | NameSource::Hosts
-        | NameSource::Settings
-        | NameSource::Waits
-        | NameSource::HandoffTypes => return None,
     };
-    let mut answers: Vec<String> = found
-        .iter()
-        .take(ANSWERS)
-        .map(|one| one.get_value().to_string_lossy().into_owned())
-        .collect();
-    answers.extend((found.len() > ANSWERS).then(|| "…".to_owned()));
-    (!answers.is_empty()).then(|| format!("which {what}? {}", answers.join(", ")))
+    Some(Offer { noun: names.noun().to_owned(), names: found, added_by: names.added_by() })
+}
+
+/// Returns what the value of an argument is called: `FILE` is a file.
+pub(super) fn value_noun(arg: &Arg) -> String {
+    let name = arg.get_value_names().and_then(<[_]>::first).map_or("", |name| name.as_str());
+    match name {
+        "CMD" => "command line".to_owned(),
+        "DIR" => "directory".to_owned(),
+        "PERCENT" => "percentage".to_owned(),
+        name => name.to_lowercase().replace('_', " "),
+    }
 }
 
 /// Returns a candidate, or `None` for a name that a shell would not read as one word.
@@ -291,8 +348,8 @@ fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let questions = questions.map(|question| (question.id.to_string(), question.summary()));
     let shutdowns =
         ops::ending::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
-    let shutdowns =
-        shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
+    let shutdowns = shutdowns
+        .map(|request| (request.id.to_string(), format!("{} is stopping", request.member)));
     Some(questions.chain(shutdowns).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
 }
 
@@ -357,7 +414,11 @@ fn visible_team(global: &Global) -> Option<TeamStore> {
 
 /// Returns the setup that the verb itself would use.
 fn setup(global: &Global) -> Option<Setup> {
-    Setup::new(global, Out::new(false, true, false, Color::Never)).ok()
+    Setup::new(global, quiet()).ok()
+}
+
+fn quiet() -> Out {
+    Out::new(false, true, false, Color::Never)
 }
 
 /// Returns the words before the completed one; the shell passes them after `--`.
@@ -457,7 +518,9 @@ mod tests {
         }
         let mut missing = Vec::new();
         visit(&definition(), &mut Vec::new(), &mut missing);
-        missing.retain(|arg| !arg.starts_with("help "));
-        assert_eq!(missing, ["resume session", "team create name", "spawn names"]);
+        assert_eq!(
+            missing,
+            ["resume session", "team create name", "spawn names", "profile learn name"]
+        );
     }
 }

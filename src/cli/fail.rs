@@ -73,14 +73,6 @@ impl Failure {
         Failure::new(Kind::Interrupted, message, hint)
     }
 
-    /// Replaces the message; the hint stays.
-    pub(super) fn with_message(self, message: String) -> Failure {
-        match self {
-            Failure::Message(error) => Failure::Message(ErrorMessage { message, ..error }),
-            other => other,
-        }
-    }
-
     /// Returns the message and the hint in one line.
     pub(super) fn words(&self) -> String {
         match self {

@@ -6,6 +6,7 @@ mod board;
 mod complete;
 mod crash;
 mod decisions;
+mod docs;
 mod doctor;
 mod ending;
 mod fail;
@@ -18,8 +19,10 @@ mod mail;
 mod manual;
 mod mcp;
 mod members;
+mod missing;
 mod notice;
 mod out;
+mod pager;
 mod read;
 #[cfg(test)]
 mod reference;
@@ -97,6 +100,8 @@ fn start(args: &[OsString], json: bool) -> Exit {
         Some(Verb::Init(args)) => team::init::init(setup(), &out, &args),
         Some(Verb::Doctor(args)) if args.self_test => doctor::self_test(&out),
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
+        Some(Verb::Docs(args)) => docs::docs(&out, &args),
+        Some(Verb::Help { words, all }) => manual::help(&out, &words, all),
         Some(Verb::Man { dir: Some(dir), .. }) => manual::write_pages(&out, &dir),
         Some(Verb::Man { words, dir: None }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
@@ -176,6 +181,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Mode(args) => decisions::requests::mode(setup, &args),
         Verb::Rules(args) => decisions::requests::rules(setup, &args),
         Verb::Shutdown(args) => ending::shutdown::shutdown(setup, &args),
+        Verb::Rename(args) => members::rename::rename(setup, &args),
         Verb::Restart(args) => members::resume::restart(setup, &args),
         Verb::Worktree(verb) => board::worktree::worktree(setup, &verb),
         Verb::Host(verb) => hosts::host::host(setup, &verb),
@@ -197,6 +203,8 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Init(_)
         | Verb::Hook(_)
         | Verb::Completions { .. }
+        | Verb::Docs(_)
+        | Verb::Help { .. }
         | Verb::Man { .. }
         | Verb::Mcp(_)
         | Verb::Watch(_)

@@ -1,26 +1,62 @@
-//! `man` and `version`: output generated from the command-line definition.
+//! `help`, `man` and `version`: output generated from the command-line definition.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
 use clap::Command;
+use clap::builder::StyledStr;
 use serde_json::json;
 
 use crate::fail::{Exit, Failure, VerbResult, chain};
+use crate::groups::full_help;
 use crate::out::Out;
-use crate::verbs::{definition, shown};
+use crate::verbs::{definition, parse, shown};
+use model::name::nearest;
+use model::text;
 use ops::Kind;
 use sys::{env, fs};
 
+/// Prints the help of the verb that `words` name, or of phalanx: the everyday verbs, or `all`.
+pub(super) fn help(out: &Out, words: &[String], all: bool) -> VerbResult {
+    let root = definition();
+    let help = if all {
+        let template = full_help(&root);
+        root.help_template(template).render_help()
+    } else {
+        named(&root, words)?;
+        let line =
+            ["phalanx"].into_iter().chain(words.iter().map(String::as_str)).chain(["--help"]);
+        // clap alone knows whether the short or the long form is the one for `--help`.
+        match parse(&line.map(OsString::from).collect::<Vec<_>>()) {
+            Err(error) => error.render(),
+            Ok(_) => StyledStr::new(),
+        }
+    };
+    let text = if out.paint.on { help.ansi().to_string() } else { help.to_string() };
+    out.print(&json!({ "help": help.to_string() }), || text)?;
+    Ok(Exit::DONE)
+}
+
+/// Returns the verb that `words` name, or the root if there are none.
+fn named<'r>(root: &'r Command, words: &[String]) -> Result<&'r Command, Failure> {
+    words.iter().try_fold(root, |group, word| {
+        group.find_subcommand(word).ok_or_else(|| {
+            let problem = format!("unknown command `{}`", text::line(&words.join(" ")));
+            let near = nearest(word, shown(group).map(Command::get_name));
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "see all verbs with `phalanx help --all`".to_owned(),
+            };
+            Failure::usage(problem, &hint)
+        })
+    })
+}
+
 /// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
 pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
-    let command = definition();
-    let found = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
-    let Some(found) = found else {
-        let problem = format!("unknown command `{}`", words.join(" "));
-        return Err(Failure::usage(problem, "see `phalanx --help`"));
-    };
-    let (name, text) = page(found)?;
+    let root = definition();
+    let (name, text) = page(named(&root, words)?)?;
     out.print(&json!({ "name": name, "page": text }), || text.clone())?;
     Ok(Exit::DONE)
 }

@@ -1,11 +1,13 @@
 //! Output: stdout is for data, stderr for messages.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::ValueEnum;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::ser::Formatter;
 
 use crate::fail::{ErrorMessage, Failure};
 use model::text;
@@ -13,6 +15,9 @@ use ops::Kind;
 use sys::child::own_size;
 use sys::env;
 use ui::Paint;
+
+/// Bytes of a document that are written at once.
+const DOCUMENT_BUFFER: usize = 1 << 16;
 
 /// Page width in columns if stdout is not a terminal.
 const WIDTH: usize = 80;
@@ -97,10 +102,15 @@ impl Out {
     /// Writes one JSON document to stdout, on one line. A terminal may show it, so control
     /// characters are escaped.
     pub(super) fn print_document(&self, item: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(item).map_err(|e| {
-            Failure::new(Kind::Internal, format!("cannot be written as JSON: {e}"), None)
-        })?;
-        self.print_text(&text::json(&text))
+        if let Some(capture) = &self.capture {
+            let mut captured = capture.lock().unwrap_or_else(PoisonError::into_inner);
+            return write_document(&mut captured.stdout, item);
+        }
+        // Written while it is made: the whole text of a large board would be in memory otherwise.
+        let mut stdout = BufWriter::with_capacity(DOCUMENT_BUFFER, io::stdout().lock());
+        write_document(&mut stdout, item)?;
+        stdout.flush()?;
+        Ok(())
     }
 
     /// Writes the document with `--json`, else the text.
@@ -177,7 +187,42 @@ impl Out {
                 let mut captured = capture.lock().unwrap_or_else(PoisonError::into_inner);
                 captured.messages.push(words.to_owned());
             }
-            None => drop(writeln!(io::stderr().lock(), "{words}")),
+            // At once: stderr has no buffer.
+            None => drop(io::stderr().lock().write_all(format!("{words}\n").as_bytes())),
         }
+    }
+}
+
+/// Writes a document and a line break.
+fn write_document(out: &mut impl Write, item: &impl Serialize) -> Result<(), Failure> {
+    item.serialize(&mut serde_json::Serializer::with_formatter(&mut *out, EscapedJson)).map_err(
+        |e| match e.io_error_kind() {
+            Some(_) => Failure::from(io::Error::from(e)),
+            None => Failure::new(Kind::Internal, format!("cannot be written as JSON: {e}"), None),
+        },
+    )?;
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+/// A list whose items are made while it is written, once.
+pub(super) struct InTurn<I>(pub(super) RefCell<I>);
+
+impl<I: Iterator<Item: Serialize>> Serialize for InTurn<I> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&mut *self.0.borrow_mut())
+    }
+}
+
+/// Compact JSON in which the control characters that a terminal acts on are escaped.
+struct EscapedJson;
+
+impl Formatter for EscapedJson {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        out.write_all(text::json(fragment).as_bytes())
     }
 }

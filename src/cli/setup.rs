@@ -177,8 +177,13 @@ impl Setup {
     /// Opens the team that the options name, to complete or to suggest something; `None` also for a
     /// team that the caller may not look at. Journals nothing.
     pub(super) fn visible_team(&self) -> Option<TeamStore> {
-        let team = self.resolve(&[]).ok()?;
+        let team = self.selected_team().ok()?;
         ops::authority::may_look(&self.ctx, &team).then_some(team)
+    }
+
+    /// Opens the team that the options name, without a check of what the caller may do.
+    pub(super) fn selected_team(&self) -> Result<TeamStore, Failure> {
+        self.resolve(&[])
     }
 
     fn resolve(&self, named: &[&str]) -> Result<TeamStore, Failure> {

@@ -1,6 +1,6 @@
 //! Parsing of the command line: each verb, and invalid input.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -70,12 +70,10 @@ fn internal_verbs_have_names_of_their_own() {
 
 /// Adds each verb that runs by itself, with the words of its group.
 fn add_verbs(command: &Command, words: &[&str], found: &mut BTreeSet<String>) {
-    let inner: Vec<&Command> =
-        command.get_subcommands().filter(|verb| verb.get_name() != "help").collect();
     if !words.is_empty() && !command.is_subcommand_required_set() {
         found.insert(words.join(" "));
     }
-    for verb in inner {
+    for verb in command.get_subcommands() {
         add_verbs(verb, &[words, &[verb.get_name()]].concat(), found);
     }
 }
@@ -100,6 +98,42 @@ fn sec_04_permission_tables_name_every_verb() {
         .map(|words| words.join(" "))
         .collect();
     assert_eq!(named, verbs);
+}
+
+/// A page of help is read by its headings: at most eight options are under one.
+#[test]
+fn options_of_verbs_with_many_are_under_headings() {
+    const HEADINGS: [&str; 8] = [
+        "Program",
+        "Work",
+        "Place",
+        "Limits",
+        "Assignment",
+        "Filter",
+        "Shutdown",
+        "Global options",
+    ];
+    fn visit(command: &Command, path: &str) {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        let shown = command.get_opts().filter(|arg| !arg.is_hide_set());
+        let flags = shown.filter(|arg| !["help", "version"].contains(&arg.get_id().as_str()));
+        for arg in flags {
+            assert_eq!(
+                arg.is_global_set(),
+                arg.get_help_heading() == Some("Global options"),
+                "{path} {arg}"
+            );
+            *counts.entry(arg.get_help_heading().unwrap_or("Options")).or_default() += 1;
+        }
+        for (heading, count) in counts {
+            assert!(heading == "Options" || HEADINGS.contains(&heading), "{path}: {heading}");
+            assert!(count <= 8, "{path}: {count} options under {heading}");
+        }
+        for inner in command.get_subcommands() {
+            visit(inner, &format!("{path} {}", inner.get_name()));
+        }
+    }
+    visit(&definition(), "phalanx");
 }
 
 /// Each `derive(Subcommand)` needs `defer = true`.
@@ -155,7 +189,7 @@ fn up_down_lead_and_adopt_are_parsed() {
     let Verb::Adopt(adopt) = verb("adopt --on-exit refuse") else { panic!("another verb") };
     assert_eq!((adopt.how.detach, adopt.how.on_exit, adopt.force), (false, OnExit::Refuse, false));
     for line in [
-        "up",
+        "up --dry-run --yes",
         "up a b",
         "up m --backend screen",
         "lead claude",

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::complete::which_name;
 use crate::fail::Failure;
+use crate::missing;
 use model::text;
 use ops::Kind;
 
@@ -15,35 +15,19 @@ pub(super) fn is_help_request(error: &clap::Error) -> bool {
 }
 
 /// Converts an error: clap's first paragraph becomes the message, its tip or usage line the hint.
-/// For a missing argument that takes a known name, the message asks for one of them.
+/// A verb that lacks something asks for it.
 pub(super) fn failure(args: &[OsString], error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
             no_such_verb(error, word)
         }
-        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
-            incomplete(&error.render().to_string())
-        }
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => missing::command(group(&text)),
         (ErrorKind::MissingRequiredArgument, _) => {
-            let question = question(args, error);
-            let plain = from_text(&error.render().to_string());
-            question.map_or(plain.clone(), |message| plain.with_message(message))
+            missing::arguments(args, error).unwrap_or_else(|| from_text(&text))
         }
-        _ => from_text(&error.render().to_string()),
+        _ => from_text(&text),
     }
-}
-
-/// Returns a question such as `which member? ann, bob` for the first missing argument that takes a
-/// known name.
-fn question(args: &[OsString], error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
-        return None;
-    };
-    let text = error.render().to_string();
-    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: phalanx "))?;
-    let verb: Vec<&str> =
-        usage.split(' ').take_while(|word| !word.starts_with(['<', '[', '-'])).collect();
-    missing.iter().find_map(|missing| which_name(args, &verb, missing))
 }
 
 /// Reports an unknown verb with the verbs that resemble it.
@@ -55,19 +39,14 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
     };
     let quoted: Vec<String> = similar.iter().rev().map(|word| format!("`{word}`")).collect();
     let hint = if quoted.is_empty() {
-        format!("see all verbs with `{} --help`", group(&error.render().to_string()))
+        match group(&error.render().to_string()) {
+            "phalanx" => "see all verbs with `phalanx help --all`".to_owned(),
+            group => format!("see all verbs with `{group} --help`"),
+        }
     } else {
         format!("did you mean {}?", quoted.join(" or "))
     };
     Failure::new(Kind::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
-}
-
-/// Reports a verb that needs a subcommand, such as `phalanx team`; clap renders its help text
-/// instead.
-fn incomplete(help: &str) -> Failure {
-    let verb = group(help);
-    let hint = format!("see `{verb} --help`");
-    Failure::new(Kind::Usage, format!("`{verb}` needs a command after it"), Some(hint))
 }
 
 /// Returns the verb whose subcommands the usage line of a help text or error is about.
@@ -114,12 +93,7 @@ mod tests {
     #[test]
     fn parse_errors_are_one_line_with_a_hint() {
         let table = [
-            (
-                &["phalanx", "spawn"][..],
-                "the following required arguments were not provided: <NAME>...",
-                "usage: phalanx spawn",
-            ),
-            (&["phalanx", "statsu"], "unknown command `statsu`", "did you mean `status`?"),
+            (&["phalanx", "statsu"][..], "unknown command `statsu`", "did you mean `status`?"),
             (
                 &["phalanx", "up", "x", "--kep"],
                 "unexpected argument '--kep' found",
@@ -157,7 +131,7 @@ mod tests {
         for (words, hint) in [
             (&["statsu"][..], "did you mean `status`?"),
             (&["spwan"], "did you mean `spawn` or `plan`?"),
-            (&["xyzzy"], "see all verbs with `phalanx --help`"),
+            (&["xyzzy"], "see all verbs with `phalanx help --all`"),
             (&["task", "xyzzy"], "see all verbs with `phalanx task --help`"),
         ] {
             let error = parse_error(&[&["phalanx"], words].concat());
@@ -167,15 +141,6 @@ mod tests {
                 (format!("unknown command `{word}`"), Kind::Usage)
             );
             assert_eq!(error.hint.as_deref(), Some(hint));
-        }
-    }
-
-    #[test]
-    fn verb_group_without_a_subcommand_is_rejected() {
-        for group in ["team", "task", "profile", "worktree"] {
-            let error = parse_error(&["phalanx", group]);
-            assert_eq!(error.message, format!("`phalanx {group}` needs a command after it"));
-            assert_eq!(error.hint, Some(format!("see `phalanx {group} --help`")));
         }
     }
 }

@@ -15,10 +15,11 @@ use crate::board::worktree::WorktreeVerb;
 use crate::decisions::answer::AnswerArgs;
 use crate::decisions::ask::{AskVerb, PlanVerb};
 use crate::decisions::requests::{ModeArgs, RequestsArgs, RulesArgs};
+use crate::docs::DocsArgs;
 use crate::doctor::DoctorArgs;
 use crate::ending::shutdown::{DownArgs, ShutdownArgs};
 use crate::fail::exits;
-use crate::groups::help_template;
+use crate::groups::short_help;
 use crate::hosts::host::HostVerb;
 use crate::hosts::store::StoreVerb;
 use crate::mail::handoff::HandoffVerb;
@@ -27,6 +28,7 @@ use crate::mail::{BroadcastArgs, SendArgs};
 use crate::mcp::McpArgs;
 use crate::members::input::{KeysArgs, TypeArgs};
 use crate::members::profile::ProfileVerb;
+use crate::members::rename::RenameArgs;
 use crate::members::resume::{RestartArgs, ResumeArgs};
 use crate::members::spawn::SpawnArgs;
 use crate::members::worker::HookArgs;
@@ -65,7 +67,13 @@ fn after_help() -> String {
 
 /// Leads teams of command-line agents in tmux panes or its own terminals.
 #[derive(Debug, Parser)]
-#[command(name = "phalanx", version, after_help = after_help(), max_term_width = 100)]
+#[command(
+    name = "phalanx",
+    version,
+    after_help = after_help(),
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,
@@ -114,6 +122,7 @@ pub(super) enum Verb {
     #[command(alias = "stop")]
     Shutdown(ShutdownArgs),
     Restart(RestartArgs),
+    Rename(RenameArgs),
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
@@ -160,6 +169,17 @@ pub(super) enum Verb {
     Attach(AttachArgs),
     Peek(PeekArgs),
     Logs(LogsArgs),
+    /// Describe the verbs of every day, all verbs, or one.
+    #[command(after_help = "Examples:\n  phalanx help --all\n  phalanx help task create")]
+    Help {
+        /// Verb, such as `task create` [default: phalanx itself].
+        #[arg(value_name = "VERB")]
+        words: Vec<String>,
+        /// List all verbs, with the global options and the exit codes.
+        #[arg(long, conflicts_with = "words")]
+        all: bool,
+    },
+    Docs(DocsArgs),
     /// Print the completion script of a shell.
     #[command(
         after_help = "Examples:\n  source <(phalanx completions bash)        in ~/.bashrc\n  \
@@ -254,11 +274,11 @@ pub(super) fn parse(args: &[OsString]) -> Result<Cli, clap::Error> {
 pub(super) fn definition() -> Command {
     let mut root = Cli::command();
     root.build();
-    let help = help_template(&root);
+    let help = short_help(&root);
     root.help_template(help)
 }
 
-/// Returns the verbs under `command` that people use. clap adds `help` to each group.
+/// Returns the verbs under `command` that people use.
 pub(super) fn shown(command: &Command) -> impl Iterator<Item = &Command> {
-    command.get_subcommands().filter(|verb| !verb.is_hide_set() && verb.get_name() != "help")
+    command.get_subcommands().filter(|verb| !verb.is_hide_set())
 }

@@ -11,9 +11,10 @@ use super::ConfigError;
 use super::manifest::Manifest;
 use model::board::policy::BoardPolicy;
 use model::decisions::rules::{RuleSet, TeamRules};
+use model::digest;
 use model::mail::access::LinkAccess;
 use model::members::budget::Budget;
-use model::members::launch::{Demand, LaunchSpec, Scale, Template};
+use model::members::launch::{Demand, EntryDigests, LaunchSpec, Scale, Template};
 use model::team::hook::{HookCommand, Invocation};
 use model::team::host::{HostChoice, HostConfig};
 use model::team::role::{Role, Tools};
@@ -355,6 +356,21 @@ pub fn launch_spec(spec: &LaunchSpec) -> Table {
         None => {}
     }
     table
+}
+
+/// Returns the digests of a teammate's keys.
+pub fn entry_digests(spec: &LaunchSpec) -> EntryDigests {
+    digests(launch_spec(spec))
+}
+
+/// Returns the digests of the keys of a member that the lead starts by itself.
+pub fn template_digests(template: &Template) -> EntryDigests {
+    digests(member(template, &RuleSet::default(), &LinkAccess::default()))
+}
+
+fn digests(table: Table) -> EntryDigests {
+    let digest = |value: Value| digest::hash(&[sorted_value(value).to_string().as_bytes()]);
+    EntryDigests(table.into_iter().map(|(key, value)| (key, digest(value))).collect())
 }
 
 fn count(number: impl TryInto<i64>) -> Value {

@@ -66,8 +66,6 @@ impl<S> InputQueue<S> {
         let mut next = self.incoming.recv().await;
         while let Some(input) = next {
             match input {
-                // All records are read at once.
-                QueuedInput::Changed(Topic::Member(_)) => drop(topics.insert(Topic::Members)),
                 QueuedInput::Changed(topic) => drop(topics.insert(topic)),
                 QueuedInput::Source(other) => others.push(other),
             }

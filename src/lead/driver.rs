@@ -2,6 +2,7 @@
 //! effects. All decisions are made in `react`.
 
 mod carry;
+mod read;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 
 use super::background::{attempt, warn};
-use super::event::{AnswerSent, Event, SignOfLife, Stop};
+use super::event::{Event, Stop};
 use super::hooks::HookRunner;
 use super::labels;
 use super::react::react;
@@ -18,15 +19,15 @@ use super::sources::LeadInput;
 use super::state::{Goal, LeadEnd, State};
 use super::stopper::{self, DueStop};
 use event_loop::{Batch, InputQueue, SWEEP};
-use model::decisions::question::Question;
-use model::id::{MemberName, RequestId};
+use model::decisions::request::ShutdownRequest;
+use model::id::RequestId;
 use model::members::lifecycle::MemberState;
 use model::members::record::MemberRecord;
 use model::team::event::{Event as Noted, EventKind, Note};
 use model::team::settings::Settings;
 use model::time::Timestamp;
 use model::topic::Topic;
-use ops::{self, Context, JournalReader, Kind, Lease, OpsError, TeamStore};
+use ops::{self, Context, JournalReader, Kind, Lease, OpsError, Reread, TeamStore};
 use sys::clock::Deadline;
 use sys::failpoint;
 use sys::fs;
@@ -85,6 +86,9 @@ struct LeadDriver<'a> {
     mark: Option<(Deadline, Deadline)>,
     /// The last reported read or write failure, so that it is reported once.
     problem: Option<String>,
+    /// The records and requests as last read: of many, one changes at a time.
+    records: Reread<MemberRecord>,
+    requests: Reread<ShutdownRequest>,
     /// The settings as last read; `None` if another program created the team.
     settings: Option<Settings>,
     /// `None` if the user has no hooks.
@@ -191,6 +195,8 @@ impl<'a> LeadDriver<'a> {
             restorer: None,
             mark: None,
             problem: None,
+            records: Reread::default(),
+            requests: Reread::default(),
             settings,
             hooks: None,
             report,
@@ -281,7 +287,7 @@ impl<'a> LeadDriver<'a> {
     /// Handles all inputs one by one. A failed one is queued again and does not delay the others.
     fn handle(&mut self, (topics, others): Batch<LeadInput>) -> Result<(), OpsError> {
         let mut done = Ok(());
-        for topic in topics {
+        for topic in self.forget_changed(topics) {
             if let Err(e) = self.read(&topic) {
                 self.queue.inputs().send_change(topic);
                 done = Err(e);
@@ -373,187 +379,6 @@ impl<'a> LeadDriver<'a> {
             }
             Ok(())
         });
-    }
-
-    /// Reads the files of a topic and steps over them.
-    fn read(&mut self, topic: &Topic) -> Result<(), OpsError> {
-        if !self.team.exists() {
-            return self.step(Event::TeamGone);
-        }
-        match topic {
-            Topic::Roster => self.read_roster(),
-            Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
-            Topic::Mail(_) => {
-                self.read(&Topic::Members)?;
-                let latest =
-                    self.mark.map_or(Deadline::after(MAX_MARK_DELAY), |(_, latest)| latest);
-                self.mark = Some((Deadline::after(MARK_DELAY), latest));
-                // The mailbox is read before questions are filed, because filing takes them out of
-                // it.
-                self.read_mail()?;
-                self.process_questions()
-            }
-            Topic::Members | Topic::Member(_) => {
-                // Questions of members that have exited are closed first.
-                let processed = self.due.map_or(Ok(()), |_| self.process_questions());
-                let records = ops::members::status::records(self.team)?;
-                // No process of another host is watched from here; its launcher records the exit.
-                let has_ended = |record: &&MemberRecord| {
-                    record.is_elsewhere && record.exit.is_some() && !record.state.is_over()
-                };
-                let ended: Vec<MemberRecord> = records.iter().filter(has_ended).cloned().collect();
-                self.step(Event::Members(records))?;
-                if !ended.is_empty() {
-                    // The last messages of a run precede its exit.
-                    self.read_mail()?;
-                }
-                ended.into_iter().try_for_each(|run| self.step(Event::Exited(Box::new(run))))?;
-                processed
-            }
-            Topic::Requests => {
-                let processed = self.process_questions();
-                let requests = ops::ending::shutdown::requests(self.team)?;
-                self.step(Event::Requests(requests))?;
-                processed
-            }
-            Topic::Tasks => self.read_board(),
-            Topic::Journal => self.read_journal(),
-            Topic::Settings => self.read_settings(),
-            Topic::Everything => {
-                let mail = Topic::Mail(MemberName::lead().file_stem());
-                let parts = [Topic::Settings, mail, Topic::Roster, Topic::Tasks, Topic::Journal];
-                parts.iter().try_for_each(|part| self.read(part))
-            }
-        }
-    }
-
-    fn read_settings(&mut self) -> Result<(), OpsError> {
-        let (Some(before), Some(now)) = (self.settings.clone(), self.team.settings()?) else {
-            return Ok(());
-        };
-        if before == now || !self.state.leads() {
-            return Ok(());
-        }
-        self.settings = Some(now.clone());
-        if before.hooks != now.hooks {
-            // Earlier events belong to the old hooks, which finish what they have started.
-            self.read_journal()?;
-            self.hooks = HookRunner::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
-        }
-        if before.budgets.is_empty() && !now.budgets.is_empty() {
-            self.state.budget.reported = ops::effects::budget::reported(self.team)?;
-        }
-        let is_counted_anew = before.budgets != now.budgets || before.prices != now.prices;
-        self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })?;
-        if is_counted_anew { self.read(&Topic::Members) } else { Ok(()) }
-    }
-
-    fn read_roster(&mut self) -> Result<(), OpsError> {
-        if !self.state.leads() {
-            return Ok(());
-        }
-        let file = self.team.team_file_now()?;
-        self.team_file = file.version.filter(|_| file.is_remembered);
-        let Some(team) = file.team() else {
-            // A program that reads a torn team file does not find its team. The restorer waits for
-            // writers that may still be active, so it runs on a thread of its own.
-            if self.restorer.as_ref().is_none_or(JoinHandle::is_finished) {
-                let restorer = self.run_blocking(None, |_, team| Ok(team.restore_team_file()?));
-                self.restorer = Some(restorer);
-            }
-            return Ok(());
-        };
-        let says = team.members.into_iter().map(|member| (member.name, member.is_active));
-        self.step(Event::Roster(says.collect()))?;
-        // The step comes first: it restores members that another program has removed.
-        if !file.is_remembered && self.team.remember_team_file(&file)? {
-            self.team_file = file.version;
-        }
-        Ok(())
-    }
-
-    fn check_team_file(&mut self) -> Result<(), OpsError> {
-        if self.team.is_shared() {
-            // The shared store reports each change.
-            return Ok(());
-        }
-        match self.team.team_file_version()? {
-            found if found.is_some() && found == self.team_file => Ok(()),
-            _ => self.read(&Topic::Roster),
-        }
-    }
-
-    /// Files and expires the members' questions. Callers do their own work before they return its
-    /// failure.
-    fn process_questions(&mut self) -> Result<(), OpsError> {
-        if !self.state.leads() {
-            return Ok(());
-        }
-        let waiting = ops::decisions::decide::process_requests(self.ctx, self.team)?;
-        self.due = waiting.iter().map(|question| question.deadline_at).min();
-        if self.state.has_agent_lead {
-            self.notify_agent_lead(&waiting)?;
-        }
-        self.step(Event::Filed(waiting))
-    }
-
-    /// Notifies the agent lead of each question once, also across a change of the lead.
-    fn notify_agent_lead(&mut self, waiting: &[Question]) -> Result<(), OpsError> {
-        self.asked.retain(|id| waiting.iter().any(|question| question.id == *id));
-        for question in waiting {
-            if !self.asked.contains(&question.id) {
-                ops::starting::agent_lead::send_question(self.team, question)?;
-                self.asked.insert(question.id.clone());
-            }
-        }
-        Ok(())
-    }
-
-    fn read_mail(&mut self) -> Result<(), OpsError> {
-        // The reply to a request that was just filed may already be here, so requests are read
-        // first.
-        let requests = ops::ending::shutdown::requests(self.team)?;
-        self.step(Event::Requests(requests))?;
-        // The lead can be stopped after the read, so that what arrived meanwhile is not in it.
-        let read_at = ops::now();
-        let mail = ops::mail::inbox::read_for_loop(self.team)?;
-        self.step_at(Event::Mail(mail), read_at)
-    }
-
-    fn read_board(&mut self) -> Result<(), OpsError> {
-        let board = ops::board::task::board(self.team)?;
-        // The files of a team that is being deleted disappear; another program did not
-        // delete them.
-        self.step(if self.team.exists() { Event::Board(board) } else { Event::TeamGone })
-    }
-
-    fn read_journal(&mut self) -> Result<(), OpsError> {
-        let events = self.journal.read()?;
-        events.iter().for_each(|event| (self.report)(event));
-        if let Some(hooks) = &mut self.hooks {
-            let for_hooks = hooks.new_events()?;
-            self.step(Event::Journal(for_hooks))?;
-        }
-        let signs: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();
-        if !signs.is_empty() {
-            self.step(Event::SignsOfLife(signs))?;
-        }
-        let answers: Vec<AnswerSent> = events.iter().filter_map(AnswerSent::from_journal).collect();
-        if answers.is_empty() {
-            return Ok(());
-        }
-        // The answered question may have been sent a moment ago, so the mailbox is read first.
-        self.read(&Topic::Mail(MemberName::lead().file_stem()))?;
-        self.step(Event::Answers(answers))
-    }
-
-    /// Reads the mail before the exits of runs are handled, once for all of them: the last messages
-    /// of a run precede its exit.
-    fn read_last_words(&mut self) -> Result<(), OpsError> {
-        if self.team.exists() {
-            self.read(&Topic::Mail(MemberName::lead().file_stem()))?;
-        }
-        Ok(())
     }
 
     fn handle_source(&mut self, input: LeadInput) -> Result<(), OpsError> {

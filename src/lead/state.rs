@@ -18,7 +18,7 @@ use model::time::Timestamp;
 /// The task of the lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Goal {
-    /// Leads until stopped, or until all tasks are over.
+    /// Leads until stopped, or until all tasks are done.
     Lead(Finish),
     /// Only carries these requests through, for a command that coordinates its own shutdown.
     Carry(BTreeSet<RequestId>),
@@ -117,6 +117,8 @@ pub(super) struct TrackedMember {
     /// Its program writes its own state to the team's files; if it fails to report idle, only its
     /// screen shows it.
     pub(super) native: bool,
+    /// It runs on another host, whose screens take longer to read.
+    pub(super) is_elsewhere: bool,
     /// `isActive` of the team file, and the time at which this value was first seen.
     pub(super) says_active: Option<(bool, Timestamp)>,
     /// It waits for a person, as its screen shows.

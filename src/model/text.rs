@@ -30,7 +30,10 @@ pub fn line_breaks(text: &str) -> Cow<'_, str> {
 
 /// Escapes the control characters that JSON permits in a string and a terminal acts on: DEL, C1 and
 /// bidirectional overrides. The document stays the same.
-pub fn json(document: &str) -> String {
+pub fn json(document: &str) -> Cow<'_, str> {
+    if document.bytes().all(|byte| byte.is_ascii() && byte != 0x7f) {
+        return Cow::Borrowed(document);
+    }
     let mut out = String::with_capacity(document.len());
     for c in document.chars() {
         if c.is_ascii() && c != '\u{7f}' || !is_control(c) {
@@ -40,7 +43,7 @@ pub fn json(document: &str) -> String {
             let _ = write!(out, "\\u{:04x}", u32::from(c));
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 /// Converts terminal output to plain text: removes escape sequences and bells, and applies carriage

@@ -10,6 +10,8 @@ pub enum Topic {
     /// One member's record, by its name in the form used in file names.
     Member(String),
     Members,
+    /// One request or question, by its id in the form used in file names.
+    Request(String),
     Requests,
     Tasks,
     Settings,

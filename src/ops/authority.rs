@@ -102,7 +102,7 @@ impl Action {
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
             Action::DecideTask => "`task approve`, `task reject`",
-            Action::Restart => "`restart`",
+            Action::Restart => "`restart`, `rename`",
             Action::Resume => "`resume`",
             Action::SetMode => "`mode`",
             Action::SetRules => "`rules`, to change them",
@@ -112,7 +112,7 @@ impl Action {
                 "`host list`, `host check`, `host lost`, `host serve`, `store init`, `store check`, `store export`, \
                  `store import`"
             }
-            Action::Lead => "`lead`",
+            Action::Lead => "`lead`, `up` of a team that exists",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
             Action::Delete => "`team delete`, `rm`",

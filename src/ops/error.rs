@@ -299,18 +299,18 @@ impl OpsError {
             ),
             OpsError::Backend(e) => e.hint(),
             OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
-            OpsError::Template { .. } => Some("docs/manifest.md#templates describes the placeholders".to_owned()),
+            OpsError::Template { .. } => Some("`phalanx docs manifest templates` describes the placeholders".to_owned()),
             OpsError::Host(e) => e.hint(),
             OpsError::NoSuchHost { known, .. } if known.is_empty() => Some(
-                "configure one with `[[host]]` in the manifest or in hosts.toml; see docs/hosts.md".to_owned(),
+                "configure one with `[[host]]` in the manifest or in hosts.toml; see `phalanx docs hosts`".to_owned(),
             ),
             OpsError::NoSuchHost { nearest, known, .. } => Some(meant(nearest, "hosts", known)),
             OpsError::OnHost { host, failure } => Some(match &failure.hint {
                 Some(hint) => format!("on host {host}: {hint}"),
                 None => format!("this happened on host {host}"),
             }),
-            OpsError::Role { .. } => Some("the format is described in docs/manifest.md#roles".to_owned()),
-            OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
+            OpsError::Role { .. } => Some("the format is described in `phalanx docs manifest roles`".to_owned()),
+            OpsError::Profile { .. } => Some("the keys are described in `phalanx docs profiles`".to_owned()),
             OpsError::Usage { hint, .. } | OpsError::Described { hint, .. } => hint.clone(),
             OpsError::LiveMembers { team, .. } => Some(format!(
                 "end them first: `phalanx shutdown --all -t {team}`, with `--force` without asking"

@@ -12,7 +12,7 @@ pub mod worktree;
 
 use crate::authority::Action;
 use crate::authority::{self, speaker};
-use crate::members::lead::{self, LeadSeen, Life};
+use crate::members::lead::{self, Life};
 use crate::members::{depth, status};
 use crate::{Context, OpsError, now};
 use model::id::{LEAD, TeamName};
@@ -106,55 +106,9 @@ pub fn list(ctx: &Context) -> Result<Vec<ListedTeam>, OpsError> {
     Ok(found)
 }
 
-/// A team as the start page of `phalanx` shows it.
-#[derive(Debug, Clone, serde::Serialize)]
-pub struct TeamGlance {
-    pub name: TeamName,
-    /// Another program made it, and phalanx has not adopted it.
-    pub is_foreign: bool,
-    pub members: usize,
-    pub lead: Option<LeadSeen>,
-    /// The reason why the other fields are empty: files that cannot be read.
-    pub problem: Option<String>,
-}
-
-/// The teams under the config root that were read, and the number of those that were not. Without
-/// those that the caller may not look at.
-#[derive(Debug, Clone, Default)]
-pub struct Overview {
-    pub teams: Vec<TeamGlance>,
-    pub more: usize,
-}
-
-/// Reads the first `most` teams, those of phalanx before those of other programs: each session of
-/// Claude Code leaves one. Never fails: a team that cannot be read carries its problem.
-pub fn overview(ctx: &Context, most: usize) -> Overview {
-    let (ours, foreign) = by_maker(ctx, authority::visible_teams(ctx).unwrap_or_default());
-    let all = ours.into_iter().map(|name| (name, false));
-    let mut all: Vec<_> = all.chain(foreign.into_iter().map(|name| (name, true))).collect();
-    let more = all.len().saturating_sub(most);
-    all.truncate(most);
-    let teams = all.into_iter().map(|(name, is_foreign)| glance(ctx, name, is_foreign)).collect();
-    Overview { teams, more }
-}
-
 /// Parts teams into those that phalanx has made or adopted, and those of other programs.
 pub fn by_maker(ctx: &Context, names: Vec<TeamName>) -> (Vec<TeamName>, Vec<TeamName>) {
     names.into_iter().partition(|name| !lease::is_foreign(&ctx.store.open(name)))
-}
-
-fn glance(ctx: &Context, name: TeamName, is_foreign: bool) -> TeamGlance {
-    let read = || -> Result<(usize, Option<LeadSeen>), OpsError> {
-        let team = ctx.store.team(&name)?;
-        Ok((team.team()?.teammates().count(), lead::find_lead(&team)?))
-    };
-    match read() {
-        Ok((members, lead)) => TeamGlance { name, is_foreign, members, lead, problem: None },
-        Err(e) => {
-            let problem = Some(e.to_string());
-            TeamGlance { name, is_foreign, members: 0, lead: None, problem }
-        }
-    }
 }
 
 pub fn created_at(team: &TeamStore) -> Result<Timestamp, OpsError> {

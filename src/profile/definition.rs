@@ -12,6 +12,7 @@ use super::value::{
 use super::words::{Group, Placeholder, Values};
 use config::value::TableList;
 use config::{ConfigError, Document, Faults, Place, parse};
+use model::members::launch::WORKER;
 use model::members::mode::Mode;
 use model::members::transcript::TranscriptForm;
 use model::value::{As, Choice, KeyedTable, NonBlank, PlainText, VariablePattern, Variables};
@@ -30,6 +31,9 @@ pub struct Profile {
     /// from its documentation.
     #[serde(default, with = "As::<Option<NonBlank>>")]
     pub seen: Option<String>,
+    /// The command line that installs the program, for people.
+    #[serde(default, with = "As::<Option<NonBlank>>")]
+    pub install: Option<String>,
     #[serde(default, with = "As::<Choice<Runs>>")]
     pub runs: Runs,
     /// True if messages can be sent to the program: it reads its mailbox, or its wrapper does. Any
@@ -98,6 +102,9 @@ pub struct LoginSigns {
     /// directory, or with `$NAME/`, the directory in a variable.
     #[serde(with = "As::<Vec<CredentialFile>>")]
     pub files: Vec<String>,
+    /// The command line with which a person logs in.
+    #[serde(with = "As::<Option<NonBlank>>")]
+    pub run: Option<String>,
 }
 
 /// The process that runs in the pane.
@@ -461,6 +468,11 @@ impl Profile {
     /// Returns true if the caller has to give the command line.
     pub fn needs_command(&self) -> bool {
         self.takes(Placeholder::Command)
+    }
+
+    /// Returns true for an agent: neither phalanx's worker nor a command line that the caller gives.
+    pub fn is_agent(&self) -> bool {
+        self.name != WORKER && !self.needs_command()
     }
 
     /// Returns the program that the command line names; `None` if a placeholder names it.

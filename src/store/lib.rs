@@ -13,12 +13,13 @@ mod team;
 mod tests;
 
 pub use board::tasks::{
-    ClaimKind, NewTask, TargetStatus, TaskChanged, TaskChanges, TaskImport, TaskOwner,
-    TaskRevision, TaskStep,
+    ClaimKind, NewTask, ReleasedTasks, TargetStatus, TaskChanged, TaskChanges, TaskImport,
+    TaskOwner, TaskRevision, TaskStep,
 };
 pub use board::workspace::WorkspaceListing;
 pub use database::DatabaseError;
 pub use error::StoreError;
+pub use files::reread::Reread;
 pub use files::watch::{TeamChanges, TeamWatch};
 pub use mail::handoffs::ReceivedHandoffs;
 pub use mail::mailbox::Marking;

@@ -31,6 +31,7 @@ mod stat;
 mod transient;
 pub mod tty;
 pub mod watch;
+mod whole;
 
 #[cfg(target_os = "linux")]
 use linux as native;

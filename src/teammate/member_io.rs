@@ -44,9 +44,15 @@ impl MemberIo<'_> {
             Topic::Mail(owner) if *owner != self.me.name.file_stem() => None,
             Topic::Roster | Topic::Mail(_) => Some(self.read_mail()),
             Topic::Members | Topic::Member(_) => self.read_record(),
-            Topic::Requests => {
-                let ids: Vec<String> = pending.map(RequestId::to_string).collect();
-                (!ids.is_empty()).then(|| MemberEvent::Requests(requests(self.team, ids)))
+            Topic::Requests | Topic::Request(_) => {
+                let pending: Vec<&RequestId> = pending.collect();
+                let is_meant = |id: &&RequestId| match topic {
+                    Topic::Request(stem) => id.file_stem() == *stem,
+                    _ => true,
+                };
+                let ids: Vec<String> = pending.iter().map(|id| id.to_string()).collect();
+                let is_due = pending.iter().any(is_meant);
+                is_due.then(|| MemberEvent::Requests(requests(self.team, ids)))
             }
             Topic::Tasks | Topic::Journal | Topic::Settings | Topic::Everything => None,
         }

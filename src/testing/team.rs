@@ -208,8 +208,10 @@ impl TestTeam {
 
     /// Releases the unfinished tasks of a member and returns their ids.
     pub fn release(&self, who: &str) -> Result<Vec<u64>, String> {
-        let (released, _) = self.0.release_tasks_of(&member(who)?).map_err(describe)?;
-        Ok(released.iter().map(|task| task.id.0).collect())
+        let who = member(who)?;
+        let (released, _) = self.0.release_tasks_of(&[&who]).map_err(describe)?;
+        let tasks: Result<Vec<_>, _> = released.into_iter().collect();
+        Ok(tasks.map_err(describe)?.iter().flatten().map(|task| task.id.0).collect())
     }
 
     /// Deletes a task in any state.
@@ -254,6 +256,6 @@ impl Follower {
     /// Waits up to `limit` for a change. Returns true at once if there was one since the last call.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> bool {
-        self.0.wait(limit)
+        !self.0.wait(limit).is_empty()
     }
 }

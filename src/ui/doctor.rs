@@ -1,6 +1,7 @@
 //! The report of `doctor`, most severe findings first.
 
 use crate::paint::{Paint, Tint};
+use crate::team::init::agent_lines;
 use model::text;
 use ops::doctor::{CheckReport, CheckVerdict, Checked, Finding, Severity};
 
@@ -20,6 +21,10 @@ pub fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
         |finding: &&Finding| verbose || finding.severity != Severity::Note || finding.fix.is_some();
     let findings: Vec<&Finding> = checked.findings.iter().filter(shown).collect();
     let mut parts: Vec<String> = findings.iter().map(|finding| paragraph(finding, paint)).collect();
+    if !checked.agents.is_empty() {
+        parts.push("agents:".to_owned());
+        parts.extend(agent_lines(&checked.agents, paint).iter().map(|line| format!("  {line}")));
+    }
     parts.push(summary(checked, &findings));
     parts.join("\n")
 }

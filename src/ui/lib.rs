@@ -29,6 +29,7 @@ pub use mail::message;
 pub use paint::Paint;
 pub use profiles::{ProfileRow, RecordingRow, profile_table, recording_table};
 pub use redraw::{Redraw, size};
+pub use team::difference::difference;
 pub use team::init::{Surroundings, purposes, surroundings};
 pub use team::report::{ReportFormat, report};
 pub use team::settings::{changed_settings, settings_table};

@@ -7,20 +7,25 @@ use crate::table::{Table, cell, maybe, tinted};
 pub struct ProfileRow {
     pub name: String,
     /// The program that it starts.
-    pub runs: String,
+    pub runs: Option<String>,
+    /// What is installed of an agent, or how to install it.
+    pub here: Option<String>,
     /// The program version that its screen rules were recorded from.
     pub seen: Option<String>,
     /// Its file, or that it is built in.
-    pub source: String,
+    pub source: Option<String>,
     /// A description; for an unusable profile the problem.
     pub about: String,
 }
 
 pub fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
-    let mut table = Table::new(&["profile", "runs", "seen", "source", "what it is"]);
+    let mut table =
+        Table::new(&["profile", "runs", "here", "recorded against", "source", "what it is"]);
     for row in rows {
         let about = tinted(Tint::Dim, row.about);
-        table.row(vec![cell(row.name), cell(row.runs), maybe(row.seen), cell(row.source), about]);
+        let (here, seen) = (maybe(row.here), maybe(row.seen));
+        let (runs, source) = (maybe(row.runs), maybe(row.source));
+        table.row(vec![cell(row.name), runs, here, seen, source, about]);
     }
     table.render(paint)
 }

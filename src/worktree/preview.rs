@@ -20,6 +20,8 @@ pub struct Preview {
     pub into: String,
     /// Number of commits that the merge would add.
     pub commits: usize,
+    /// Their size in git's words: `3 files changed, 40 insertions(+)`; empty without changes.
+    pub size: String,
     /// Files with conflicting changes; empty if the merge succeeds.
     pub conflicts: Vec<String>,
     /// Number of files with uncommitted changes, which the merge would not include.
@@ -107,7 +109,9 @@ impl Repository {
         };
         let count = self.git.get(what, &["rev-list", "--count", head, "--not", "HEAD", "--"])?;
         let commits = count.trim().parse().unwrap_or_default();
-        Ok(Preview { from, into, commits, conflicts, uncommitted })
+        let range = format!("HEAD...{head}");
+        let size = self.git.get(what, &["diff", "--shortstat", &range, "--"])?.trim().to_owned();
+        Ok(Preview { from, into, commits, size, conflicts, uncommitted })
     }
 }
 

@@ -450,6 +450,7 @@ fn diff_and_preview_leave_the_repository_unchanged() {
         from: "demo-bob".to_owned(),
         into: "main".to_owned(),
         commits: 1,
+        size: "1 file changed, 1 insertion(+), 1 deletion(-)".to_owned(),
         conflicts: vec![],
         uncommitted: 0,
     };

@@ -143,7 +143,7 @@ fn tmux_msg_03_agent_lead_gets_each_message_once() {
             .any(|e| e["event"] == "warning" && e.to_string().contains("which may not send one"))
     );
     let screen = terminal.screen();
-    for ours in ["leading team", "is to end", "left:", "idle since", "progress"] {
+    for ours in ["leading team", "is stopping", "stopped:", "idle since", "progress"] {
         assert!(!screen.contains(ours), "{ours} on {screen}");
     }
     terminal.end();
@@ -291,7 +291,7 @@ fn tmux_sd_12_exit_of_the_agent_lead_applies_on_exit_policy() {
             assert!(terminal.record()["token"].is_string());
             terminal.stage.phalanx(&["shutdown", "ada"]).expect(0);
             wait_for("the news on the terminal", || {
-                terminal.screen().contains("ada  left").then_some(())
+                terminal.screen().contains("ada  stopped").then_some(())
             });
             terminal.person(&["send-keys", "-t", "person", "C-c"]);
             assert_eq!(terminal.exit(), "3\n", "{policy}");

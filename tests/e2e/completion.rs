@@ -1,9 +1,8 @@
 //! Shell completion, tested by typing a line into a real shell and reading its screen.
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 
+use crate::gear;
 use crate::harness::{Stage, binary, wait_for, which};
 
 /// Creates two teams with a member and tasks each; one task subject holds an escape sequence.
@@ -75,12 +74,7 @@ impl<'a> Terminal<'a> {
 fn walk(name: &str, shell: &str, setup: &[&str], shows_help: bool) {
     let stage = stage();
     if which(name, stage.path()).is_none() {
-        let line = format!("completion in {name}: {name} is missing");
-        println!("skipped: {line}");
-        if let Ok(list) = std::env::var("PHALANX_SKIPPED") {
-            let file = OpenOptions::new().create(true).append(true).open(list);
-            writeln!(file.expect("the list of skipped tests"), "{line}").expect("a line");
-        }
+        gear::skip(&format!("{name} is missing"));
         stage.phalanx(&["down", "--force", "-t", "demo"]).expect(0);
         stage.phalanx(&["down", "--force", "-t", "other"]).expect(0);
         return;
@@ -186,6 +180,6 @@ fn open_requests_are_completed_with_their_summary() {
     let offered = command.env("PHALANX_COMPLETE", "fish").args(words).output().expect("phalanx");
     let offered = String::from_utf8(offered.stdout).expect("UTF-8");
     let open = stage.phalanx(&["--json", "requests"]).expect(0).json().to_string().contains(&id);
-    assert_eq!(offered.contains(&format!("{id}\tada is to end")), open, "{offered}");
+    assert_eq!(offered.contains(&format!("{id}\tada is stopping")), open, "{offered}");
     stage.phalanx(&["down", "--force"]).expect(0);
 }

@@ -107,7 +107,7 @@ fn json_output_is_valid_for_every_verb() {
     given(&["spawn", "ann"]);
     given(&["wait", "ann", "--until", "idle"]);
     let todo = stage.file("todo.md", "- [ ] Do it\n");
-    let verbs: [&[&str]; 40] = [
+    let verbs: [&[&str]; 43] = [
         &[],
         &["ls"],
         &["ps"],
@@ -145,6 +145,9 @@ fn json_output_is_valid_for_every_verb() {
         &["version"],
         &["completions", "zsh"],
         &["man", "team", "create"],
+        &["help", "--all"],
+        &["docs"],
+        &["docs", "manifest", "roles"],
         &["workspace", "list"],
         &["workspace", "path"],
         &["task", "scopes"],

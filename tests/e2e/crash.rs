@@ -160,6 +160,7 @@ fn tmux_sd_03_cr_05_adopter_recovers_a_killed_spawn_in_a_pane() {
 
 /// The lead ends ada, who is running the task, and dies at `point`.
 fn killed_end(stage: &Stage, point: &str) -> String {
+    let _printed = stage.printed_if_failed("demo");
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     task(stage, "if [ -e go ]; then echo >>done; else sleep 300; fi");

@@ -23,8 +23,9 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const FAKE_TUI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui/fake-tui");
 
 /// A profile for any command line whose member is ready once it has run for a while.
-pub const SETTLED: &str = "about = \"has to run for a while\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
-                           argv = [[\"{command}\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"settled\"\n";
+pub const SETTLED: &str = "about = \"has to run for a while\"\nruns = \"native\"\n\
+                           reads_mail = false\n[launch]\nargv = [[\"{command}\"]]\nprompt = \"mailbox\"\n\
+                           [ready]\nwhen = \"settled\"\nsettle_ms = 3000\n";
 
 /// A profile for any command line that is treated as an agent that reads its own mailbox.
 pub const NATIVE: &str = "about = \"reads its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
@@ -336,6 +337,12 @@ impl Stage {
         wait_for("all processes of the test to end", || self.processes().is_empty().then_some(()));
     }
 
+    /// Prints the journal, the state and the processes of a team if the test fails before the
+    /// returned value is dropped.
+    pub fn printed_if_failed<'s>(&'s self, team: &'s str) -> impl Drop + 's {
+        PrintedIfFailed { stage: self, team }
+    }
+
     pub fn journal(&self, team: &str) -> Vec<Value> {
         let path = self.root().join("teams").join(team).join("phalanx/journal.jsonl");
         let text = match &self.database {
@@ -402,6 +409,21 @@ impl Drop for Stage {
             if let Some(pid) = line.split(' ').next().filter(|_| std::thread::panicking()) {
                 let _ = Command::new("kill").args(["-9", pid]).output();
             }
+        }
+    }
+}
+
+struct PrintedIfFailed<'s> {
+    stage: &'s Stage,
+    team: &'s str,
+}
+
+impl Drop for PrintedIfFailed<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.stage.journal(self.team).iter().for_each(|event| println!("{event}"));
+            let status = self.stage.phalanx(&["--json", "status", "-t", self.team]);
+            println!("{status:?}\n{:?}", self.stage.processes());
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::harness::{NATIVE, Run, Stage};
+use crate::harness::{NATIVE, Stage};
 
 /// Creates team `alpha` with the members ann and bob.
 fn team() -> Stage {
@@ -150,47 +150,87 @@ fn name_of_a_member_is_never_a_beginning() {
 
 /// Each verb that needs a known name asks for one, and lists the possible ones.
 #[test]
-fn verb_without_its_name_asks_which_one() {
+fn verb_without_its_name_lists_the_possible_ones() {
     let stage = team();
     stage.phalanx(&["task", "create", "T"]).expect(0);
     ask(&stage, "ann", "req-1");
     stage.phalanx(&["requests"]).expect(0);
-    let error = |words: &[&str]| -> Run { stage.phalanx(&[&["--json"], words].concat()).expect(2) };
-    for (words, question) in [
-        (&["type"][..], "which member? ann, bob"),
-        (&["keys"], "which member? ann, bob"),
-        (&["peek"], "which member? ann, bob"),
-        (&["explain"], "which member? ann, bob"),
-        (&["focus"], "which member? ann, bob"),
-        (&["hide"], "which member? ann, bob"),
-        (&["show"], "which member? ann, bob"),
-        (&["kill"], "which member? ann, bob"),
-        (&["restart"], "which member? ann, bob"),
-        (&["shutdown"], "which member? ann, bob"),
-        (&["mode"], "which member? ann, bob"),
-        (&["send"], "which member? ann, bob"),
-        (&["worktree", "diff"], "which member? ann, bob"),
-        (&["task", "assign", "1"], "which member? ann, bob"),
-        (&["task", "assign"], "which task? 1"),
-        (&["task", "get"], "which task? 1"),
-        (&["task", "complete"], "which task? 1"),
-        (&["retry"], "which task? 1"),
-        (&["requests", "show"], "which request? req-1"),
-        (&["answer", "--approve"], "which request? req-1"),
-        (&["answer"], "which request? req-1"),
-        (&["rm"], "which team? alpha"),
-        (&["-t", "alpha", "explain"], "which member? ann, bob"),
+    for (words, message, hint) in [
+        (&["type"][..], "`type` needs a member and a text; members: ann, bob", "type ann TEXT"),
+        (&["peek"], "`peek` needs a member; members: ann, bob", "peek ann"),
+        (&["kill"], "`kill` needs a member; members: ann, bob", "kill ann"),
+        (&["send"], "`send` needs a member; members: ann, bob", "send ann [TEXT]"),
+        (
+            &["task", "assign", "1"],
+            "`task assign` needs a member; members: ann, bob",
+            "task assign 1 ann",
+        ),
+        (
+            &["task", "assign"],
+            "`task assign` needs a task and a member; tasks: 1; members: ann, bob",
+            "task assign 1 ann",
+        ),
+        (&["retry"], "`retry` needs a task; tasks: 1", "retry 1"),
+        (
+            &["requests", "show"],
+            "`requests show` needs a request; requests: req-1",
+            "requests show req-1",
+        ),
+        (
+            &["answer", "--approve"],
+            "`answer` needs a request; requests: req-1",
+            "answer --approve req-1",
+        ),
+        (
+            &["answer"],
+            "`answer` needs a request and `--approve`, `--reject` or `--answer TEXT`; requests: req-1",
+            "answer req-1 --approve",
+        ),
+        (&["rm"], "`rm` needs a team; teams: alpha", "rm alpha"),
+        (&["-t", "alpha", "hide"], "`hide` needs a member; members: ann, bob", "-t alpha hide ann"),
+        (
+            &["template", "show"],
+            "`template show` needs a template; templates: review, feature, bugs, docs, research",
+            "template show review",
+        ),
+        (
+            &["handoff", "get"],
+            "`handoff get` needs a handoff; there are no handoffs",
+            "handoff get ID",
+        ),
     ] {
-        let said = error(words).json()["error"].clone();
-        assert_eq!(said["message"], question, "{words:?}");
-        let hint = said["hint"].as_str().expect("a hint");
-        assert!(hint.starts_with("usage: phalanx "), "{words:?}: {hint}");
+        let error = stage.phalanx(words).expect(2);
+        assert_eq!(error.stderr, format!("error: {message}\nhint: phalanx {hint}\n"), "{words:?}");
+        assert_eq!(error.stdout, "", "{words:?}");
     }
-    // New names, and names of which there are none.
-    for words in [&["spawn"][..], &["handoff", "get"], &["-t", "nothing", "explain"]] {
-        let said = error(words).json()["error"]["message"].clone();
-        let said = said.as_str().expect("a message");
-        assert!(said.starts_with("the following required arguments"), "{words:?}: {said}");
-    }
+    let profiles = stage.phalanx(&["--json", "profile", "show"]).expect(2);
+    let error = profiles.json()["error"].clone();
+    assert_eq!(
+        (&error["kind"], &error["hint"]),
+        (&"usage".into(), &"phalanx --json profile show agent".into())
+    );
+    let said = error["message"].as_str().expect("a message");
+    assert!(
+        said.starts_with("`profile show` needs a profile; profiles: agent, aider, amp"),
+        "{said}"
+    );
+    let unknown = stage.phalanx(&["-t", "nothing", "explain"]).expect(2).stderr;
+    assert_eq!(
+        unknown,
+        "error: `explain` needs a member; team `nothing` does not exist\nhint: teams: alpha\n"
+    );
     down(&stage);
+}
+
+#[test]
+fn verb_without_its_name_and_without_a_team_says_how_to_make_one() {
+    let stage = Stage::without_tmux();
+    for verb in ["send", "answer", "explain"] {
+        let said = stage.phalanx(&[verb]).expect(2).stderr;
+        assert!(said.starts_with(&format!("error: `{verb}` needs a ")), "{said}");
+        assert!(
+            said.contains("; there is no team\nhint: create one: `phalanx up MANIFEST`"),
+            "{said}"
+        );
+    }
 }

@@ -256,3 +256,29 @@ fn tmux_init_asks_three_questions_and_ctrl_c_writes_nothing() {
     let written = fs::read_to_string(dir.join("checks.toml")).expect("a manifest");
     assert!(written.contains("run = [\"go\", \"vet\", \"./...\"]"), "{written}");
 }
+
+/// Without an agent on PATH every question has a way out, and none repeats without a reason.
+#[test]
+fn tmux_init_without_an_agent_leaves_with_q() {
+    let mut stage = Stage::new();
+    stage.shadow("phalanx", &format!("#!/bin/sh\nPATH= exec '{}' \"$@\"\n", binary()));
+    let dir = repository(&stage, "site", &[("go.mod", "module x\n")]);
+    let terminal = Terminal::open(&stage, &dir);
+    for answers in [&["q"][..], &["2", "q"], &["2", "codex", "q"]] {
+        terminal.enter("phalanx init; echo end=$?");
+        terminal.wait("Number or name [checks]:");
+        for (at, answer) in answers.iter().enumerate() {
+            if at == 1 {
+                let screen = terminal.wait("Profiles:");
+                assert!(screen.contains("No agent program is on PATH"), "{screen}");
+                terminal.press("Enter");
+                terminal.wait("name a profile, or leave with q");
+            }
+            terminal.enter(answer);
+        }
+        let screen = terminal.wait("end=130");
+        assert!(screen.contains("nothing was written"), "{screen}");
+        assert!(!dir.join("team.toml").exists());
+        terminal.clear();
+    }
+}

@@ -234,3 +234,51 @@ fn profiles_are_listed_shown_and_tested() {
     );
     stage.assert_clean();
 }
+
+/// Every face says what is missing of an agent, and what to type; none does where nothing is.
+#[test]
+fn agents_that_cannot_work_are_named_with_what_to_type() {
+    const INSTALL: &str = "npm install -g @openai/codex";
+    let mut stage = Stage::without_tmux();
+    let manifest = "[team]\nname = \"up\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n\
+        profile = \"codex\"\n[[task]]\nkey = \"a\"\nsubject = \"A\"\n";
+    let manifest = stage.file("team.toml", manifest);
+    stage.phalanx(&["team", "create", "hand"]).expect(0);
+    let faces = |stage: &Stage| {
+        let spawn = ["spawn", "ann", "-t", "hand", "--profile", "codex", "--backend", "pty"];
+        let said: Vec<String> = [&spawn[..], &["up", &manifest]]
+            .map(|args| stage.phalanx(args).stderr)
+            .map(|said| said.lines().filter(|l| l.starts_with("warning: ")).collect())
+            .into();
+        let list = stage.phalanx(&["profile", "list"]).expect(0).stdout;
+        let line = list.lines().find(|line| line.starts_with("codex ")).expect("a line").to_owned();
+        let doctor = stage.phalanx(&["doctor"]).stdout;
+        let found = doctor.lines().find(|line| line.starts_with("  codex ")).map(str::to_owned);
+        (said, line, found)
+    };
+    let (said, line, found) = faces(&stage);
+    let missing = format!("warning: `codex` is not on PATH; install it: `{INSTALL}`");
+    assert_eq!((said, found), (vec![missing.clone(), missing], None));
+    assert!(line.contains(&format!("no: {INSTALL}")), "{line}");
+
+    stage.shadow(
+        "codex",
+        "#!/bin/sh\n[ \"$1\" != --version ] || { echo codex-cli 9.8.7; exit; }\nexit 3\n",
+    );
+    let (said, line, found) = faces(&stage);
+    let login =
+        "warning: no login of codex was found; to log in: run `codex login`, or set OPENAI_API_KEY";
+    assert_eq!(said, [login, login]);
+    for line in [line, found.expect("an agent")] {
+        assert!(line.contains("9.8.7") && line.contains("no login found"), "{line}");
+    }
+
+    stage.set_env("OPENAI_API_KEY", "made-up");
+    let (said, line, found) = faces(&stage);
+    assert_eq!(said, ["", ""]);
+    for line in [line, found.expect("an agent")] {
+        assert!(line.contains("9.8.7") && line.contains("logged in"), "{line}");
+    }
+    stage.phalanx(&["down", "-t", "hand", "--force"]).expect(0);
+    stage.assert_clean();
+}

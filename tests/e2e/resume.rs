@@ -285,3 +285,51 @@ fn cr_17_resume_continues_the_session_that_was_written_last() {
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
+
+/// CR-18: a team that a restart of the machine has stopped is named as such, with its lead, and
+/// one command starts all of it again. Who was asked to end before stays away.
+#[test]
+fn cr_18_team_stopped_by_a_restart_is_named_and_resumed_as_a_whole() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    for name in ["ada", "ben", "cleo"] {
+        stage.phalanx(&["spawn", name, "--", "sleep", "300"]).expect(0);
+    }
+    stage.phalanx(&["shutdown", "cleo", "--force"]).expect(0);
+    let lead = stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].clone();
+    let kill = |pid: &Value| {
+        let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+        assert!(killed.expect("kill").success());
+        wait_for("it is gone", || is_gone(pid).then_some(()));
+    };
+    kill(&lead);
+    for name in ["ada", "ben"] {
+        fell(&stage, name);
+        // Nothing else in the file depends on the boot in which it is read.
+        let path = stage.root().join(format!("teams/demo/phalanx/members/{name}.json"));
+        let mut record = record(&stage, name);
+        record["boot_id"] = json!("11111111-2222-3333-4444-555555555555");
+        std::fs::write(path, record.to_string()).expect("record");
+    }
+
+    let page = stage.phalanx(&[]).expect(0).stdout;
+    assert!(page.contains("demo was stopped when the machine restarted: ada, ben\n"), "{page}");
+    assert!(page.contains("phalanx resume --all -t demo "), "{page}");
+    assert!(!page.contains("Needs you"), "the command sees to all of it: {page}");
+    stage.phalanx(&["resume", "--all", "ada"]).expect(2);
+    let run = stage.phalanx(&["resume", "--all"]).expect(0);
+    assert!(run.stderr.contains("leads team demo in the background"), "{run:?}");
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["lead"]["state"], "running", "{status}");
+    let members: Vec<_> =
+        status["members"].as_array().expect("members").iter().map(|m| &m["name"]).collect();
+    assert_eq!(members, ["ada", "ben"]);
+    let page = stage.phalanx(&[]).expect(0).stdout;
+    assert!(!page.contains("restarted") && !page.contains("resume"), "{page}");
+    let again = stage.phalanx(&["--json", "resume", "--all"]).expect(0);
+    assert_eq!(again.json(), json!([]));
+    assert!(!again.stderr.contains("leads team"), "it has a lead: {again:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

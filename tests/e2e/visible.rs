@@ -39,10 +39,10 @@ fn cr_05_status_and_ps_name_a_dead_lead_and_adopt() {
 }
 
 #[test]
-fn sd_04_up_after_a_killed_lead_names_it_and_the_remedies() {
+fn sd_04_name_of_a_team_with_a_killed_lead_is_taken_and_up_leads_it_again() {
     let stage = Stage::without_tmux();
     let pid = orphaned(&stage);
-    let again = stage.phalanx(&["up", &stage.at("work/demo.toml").to_string_lossy()]).expect(4);
+    let again = stage.phalanx(&["team", "create", "demo"]).expect(4);
     assert!(
         again.stderr.contains(&format!("its lead {pid} died, its members run on")),
         "{again:?}"
@@ -50,6 +50,12 @@ fn sd_04_up_after_a_killed_lead_names_it_and_the_remedies() {
     for way in ["phalanx adopt -t demo", "phalanx down -t demo"] {
         assert!(again.stderr.contains(way), "{again:?}");
     }
+    let manifest = stage.at("work/demo.toml").to_string_lossy().into_owned();
+    let up = stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    assert!(up.stderr.contains("team demo is as the manifest says"), "{up:?}");
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    let lead = status["lead"]["pid"].as_i64().map(|lead| lead.to_string());
+    assert!(lead.is_some_and(|lead| lead != pid), "{status}");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }

@@ -97,6 +97,10 @@ fn two_waves_run_with_a_rejection_and_a_retry() {
     }
     drop((lead, ada));
     stage.phalanx(&["kill", "ada"]).expect(0);
-    stage.phalanx(&["down"]).expect(0);
+    // The lead may report the end of a command after that of a later task.
+    wait_for("all reports to be read", || {
+        stage.phalanx(&["inbox"]).expect(0);
+        (stage.phalanx(&["down"]).code == 0).then_some(())
+    });
     stage.assert_clean();
 }

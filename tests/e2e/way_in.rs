@@ -23,7 +23,8 @@ fn bare_phalanx_shows_next_steps_and_teams() {
     assert_eq!(document["next"], json!(next));
     assert_eq!(
         document["teams"][0],
-        json!({ "name": "demo", "is_foreign": false, "members": 1, "lead": null, "problem": null })
+        json!({ "name": "demo", "is_foreign": false, "members": 1, "lead": null,
+                "stopped_by_restart": [], "needs": [], "problem": null })
     );
     stage.phalanx(&["down"]).expect(0);
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
 
 /// A stage whose working directory is a repository with one commit.
-fn stage() -> Stage {
+pub fn stage() -> Stage {
     let stage = Stage::new();
     stage.file("a.txt", "one\n");
     for args in [
@@ -356,4 +356,53 @@ fn en_07_resumed_member_continues_in_its_worktree() {
     assert!(lines.lines().all(|line| line == path.to_string_lossy()), "{lines}");
     let down = stage.phalanx(&["down", "--force"]).expect(0);
     assert!(down.stderr.contains("of `bob` stays") && path.exists(), "{}", down.stderr);
+}
+
+/// The report of `up` ends with the work that is not merged, and the command that merges it.
+#[test]
+fn report_names_unmerged_branches_and_what_merges_them() {
+    let stage = stage();
+    let member = |name: &str| format!("[[member]]\nname = \"{name}\"\nworktree = true\n");
+    let task = |owner: &str, script: &str| {
+        format!(
+            "[[task]]\nkey = \"{owner}\"\nsubject = \"work\"\nowner = \"{owner}\"\nrun = [\"sh\", \"-ec\", \"{script}\"]\n"
+        )
+    };
+    let commit = "git add -A; git commit --quiet -m done";
+    let text = [
+        "[team]\nname = \"beta\"\nbackend = \"pty\"\n".to_owned(),
+        ["ann", "ben", "cleo", "dora"].map(member).concat(),
+        task("ann", &format!("echo ann >ann; {commit}")),
+        task("ben", &format!("echo ben >same; {commit}")),
+        task("cleo", "echo open >open"),
+        task("dora", "true"),
+    ]
+    .concat();
+    let file = stage.file(".git/m.toml", &text);
+    let run = stage.phalanx(&["up", &file, "--keep"]).expect(0);
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let line = |name: &str| lines.iter().find(|line| line.starts_with(&format!("{name} ")));
+    let ann = line("ann").expect("ann's branch");
+    assert!(
+        ann.contains("1 file changed, 1 insertion(+)") && ann.ends_with("git merge beta-ann"),
+        "{ann}"
+    );
+    assert!(line("cleo").expect("cleo's files").contains("1 file not committed"), "{run:?}");
+    assert_eq!(line("dora"), None, "nothing to merge");
+    assert!(run.stdout.contains("to review one first: git diff main...beta-ann"), "{}", run.stdout);
+    git(&stage, "work", &["merge", "--quiet", "beta-ann"]);
+    assert_eq!(fs::read_to_string(stage.at("work/ann")).expect("merged"), "ann\n");
+
+    fs::write(stage.at("work/same"), "main\n").expect("written");
+    git(&stage, "work", &["add", "same"]);
+    git(&stage, "work", &["commit", "--quiet", "-m", "same"]);
+    let report = stage.phalanx(&["--json", "up", &file, "--keep", "--yes"]).expect(0).json();
+    let branches = report["branches"].as_array().expect("branches");
+    let ben = branches.iter().find(|of| of["name"] == json!("ben")).expect("ben's branch");
+    assert_eq!((&ben["conflicts"], &ben["commits"]), (&json!(["same"]), &json!(1)));
+    assert!(!branches.iter().any(|of| of["name"] == json!("ann")), "merged: {branches:?}");
+    fs::remove_file(place(&stage, "cleo").with_file_name("beta-cleo").join("open")).expect("there");
+    stage.phalanx(&["down", "-t", "beta", "--force"]);
+    stage.phalanx(&["down", "-t", "alpha", "--force"]);
+    stage.assert_clean();
 }

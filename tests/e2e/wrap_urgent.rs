@@ -48,9 +48,10 @@ fn wrap_msg_13_urgent_message_interrupts_the_turn() {
 fn wrap_msg_13_urgent_is_refused_if_the_turn_cannot_be_interrupted() {
     let stage = stage(|profile| profile.replace("interrupt = \"\\u0018\"\n", ""));
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
-    for (name, why) in
-        [("ada", "profile `fake` has no `interrupt`"), ("bob", "profile `worker` is native")]
-    {
+    for (name, why) in [
+        ("ada", "profile `fake` has no `interrupt`"),
+        ("bob", "profile `worker` reads its mail by itself"),
+    ] {
         let refused = stage.phalanx(&["send", name, "--urgent", "stop"]).expect(4);
         assert!(
             refused.stderr.contains(why) && refused.stderr.contains("without `--urgent`"),

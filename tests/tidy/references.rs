@@ -73,6 +73,11 @@ fn cited_pages_exist() {
         r"\bdocs/((?:(?:dev|cli)/)?[A-Za-z0-9_.-]+\.md(?:#[a-z0-9_-]+)?)",
         |_, page| !resolves(&from, page),
     ));
+    // What `phalanx docs TOPIC SECTION` prints.
+    none(broken(&below("src"), r"`phalanx docs ((?:cli/)?[a-z]+(?: [a-z0-9-]+)?)`", |_, cited| {
+        let (topic, section) = cited.split_once(' ').unwrap_or((cited, ""));
+        !resolves(&from, format!("{topic}.md#{section}").trim_end_matches('#'))
+    }));
 }
 
 #[test]

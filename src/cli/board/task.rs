@@ -105,10 +105,10 @@ pub(crate) struct CreateTaskArgs {
     #[serde(default)]
     pub(crate) description: String,
     /// Member to assign it to.
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = "Assignment", long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// Tasks that must be completed first.
-    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::texts")]
     pub(crate) blocked_by: Vec<TaskRef>,
@@ -144,24 +144,24 @@ pub(crate) struct UpdateTaskArgs {
     #[schemars(schema_with = "json::words::<TargetStatus>")]
     pub(crate) status: Option<TargetStatus>,
     /// Member to assign it to; work begun by another member returns to pending.
-    #[arg(long, value_name = "NAME", conflicts_with = "no_owner")]
+    #[arg(help_heading = "Assignment", long, value_name = "NAME", conflicts_with = "no_owner")]
     pub(crate) owner: Option<String>,
     /// Assign it to no member; any free one may claim it.
-    #[arg(long)]
+    #[arg(help_heading = "Assignment", long)]
     #[serde(default)]
     pub(crate) no_owner: bool,
     /// Tasks that must be completed first.
-    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::texts")]
     pub(crate) blocked_by: Vec<TaskRef>,
     /// Tasks that no longer have to be completed first.
-    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::texts")]
     pub(crate) unblock: Vec<TaskRef>,
     /// Tasks that have to wait for this one.
-    #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
     #[schemars(schema_with = "json::texts")]
     pub(crate) blocks: Vec<TaskRef>,

@@ -84,7 +84,7 @@ pub(crate) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) ->
     }
     let tasks = ops::board::task_export::export(team, args.all)?;
     let export = match args.format.unwrap_or(ExportFormat::Json) {
-        ExportFormat::Json => ui::task_list_json(&tasks).map(|json| text::json(&json)),
+        ExportFormat::Json => ui::task_list_json(&tasks).map(|json| text::json(&json).into_owned()),
         // Only a file has the texts as they are.
         ExportFormat::Csv if env::stdout_is_tty() => {
             ui::task_csv(&tasks).map(|csv| text::block(&csv))

@@ -109,18 +109,19 @@ fn diff(setup: &Setup, name: &str) -> VerbResult {
 fn preview(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
     let found = ops::team::worktree::preview(&setup.ctx, &team, &name)?;
-    let Preview { from, into, commits, conflicts, uncommitted } = &found;
-    let document = json!({ "name": name, "from": from, "into": into, "commits": commits, "conflicts": conflicts,
-                           "uncommitted": uncommitted });
+    let Preview { from, into, commits, size, conflicts, uncommitted } = &found;
+    let document = json!({ "name": name, "from": from, "into": into, "commits": commits, "size": size,
+                           "conflicts": conflicts, "uncommitted": uncommitted });
     setup.out.print(&document, || preview_lines(&found))?;
     Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
 fn preview_lines(found: &Preview) -> String {
-    let Preview { from, into, commits, conflicts, uncommitted } = found;
+    let Preview { from, into, commits, size, conflicts, uncommitted } = found;
     let into = text::line(into);
+    let size = if size.is_empty() { String::new() } else { format!(": {size}") };
     let mut lines = vec![match conflicts.len() {
-        0 => format!("{commits} commit(s) would merge into {into}"),
+        0 => format!("{commits} commit(s) would merge into {into}{size}"),
         files => format!("{commits} commit(s) would conflict with {into} in {files} file(s):"),
     }];
     lines.extend(conflicts.iter().map(|file| format!("  {}", text::line(file))));

@@ -75,21 +75,21 @@ pub(crate) struct AnswerArgs {
     #[serde(skip)]
     pub(crate) via: Option<String>,
     /// State of the work at a shutdown.
-    #[arg(long, value_parser = word::<ShutdownStatus>(), value_name = "STATUS")]
+    #[arg(help_heading = "Shutdown", long, value_parser = word::<ShutdownStatus>(), value_name = "STATUS")]
     #[arg(conflicts_with = "reject")]
     #[serde(default)]
     #[schemars(schema_with = "crate::json::words::<ShutdownStatus>")]
     pub(crate) status: Option<ShutdownStatus>,
     /// Work that is left to do; repeatable.
-    #[arg(long, value_name = "TEXT", conflicts_with = "reject")]
+    #[arg(help_heading = "Shutdown", long, value_name = "TEXT", conflicts_with = "reject")]
     #[serde(default)]
     pub(crate) pending: Vec<String>,
     /// All work is committed; git is used to check it.
-    #[arg(long, conflicts_with_all = ["reject", "uncommitted"])]
+    #[arg(help_heading = "Shutdown", long, conflicts_with_all = ["reject", "uncommitted"])]
     #[serde(default)]
     pub(crate) committed: bool,
     /// Some work is not committed.
-    #[arg(long, conflicts_with = "reject")]
+    #[arg(help_heading = "Shutdown", long, conflicts_with = "reject")]
     #[serde(skip)]
     pub(crate) uncommitted: bool,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::ending::by_process;
-use crate::fail::{Exit, Failure};
+use crate::fail::{ErrorMessage, Exit, Failure};
 use crate::interrupt;
 use crate::notice::WaitNotice;
 use crate::setup::Setup;
@@ -84,6 +84,27 @@ pub(crate) fn stop_members(
         ops::ending::report::report_findings(&setup.ctx, team, &mut requests)?;
     }
     Ok(ops::ending::shutdown::outcomes(team, &requests)?)
+}
+
+/// Stops members that are to be started again or left out. Reports those that run on, each with the
+/// hint for its name. Returns who has stopped, and the results of the others.
+pub(crate) fn stop_or_report(
+    setup: &Setup,
+    team: &TeamStore,
+    names: &[MemberName],
+    options: &ShutdownOptions,
+    hint: impl Fn(&MemberName) -> String,
+) -> Result<(Vec<MemberName>, Vec<ShutdownResult>), Failure> {
+    let ended = stop_members(setup, team, names, options, true)?;
+    let (running, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
+        ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
+    for one in &running {
+        let message =
+            format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
+        let hint = Some(hint(&one.name));
+        setup.out.report_error(&ErrorMessage { kind: Kind::Refused, message, hint });
+    }
+    Ok((stopped.into_iter().map(|one| one.name).collect(), running))
 }
 
 /// Waits for the requests to be resolved by the team's lead, or carries them through as a temporary

@@ -108,7 +108,7 @@ fn known(setup: &Setup, team: Option<&TeamStore>) -> Result<Vec<ConfiguredHost>,
 fn list(setup: &Setup, hosts: &[ConfiguredHost]) -> VerbResult {
     if hosts.is_empty() && !setup.out.json {
         setup.out.print_message(
-            "no hosts; configure one with `[[host]]` in hosts.toml, see docs/hosts.md",
+            "no hosts; configure one with `[[host]]` in hosts.toml, see `phalanx docs hosts`",
         );
         return Ok(Exit::DONE);
     }

@@ -26,7 +26,7 @@ pub(crate) struct SendArgs {
     /// Short summary.
     #[arg(long, value_name = "TEXT")]
     pub(crate) summary: Option<String>,
-    /// Interrupt its program so that it reads this at once; wrapped programs only.
+    /// Interrupt its program so that it reads this at once; not for Claude Code.
     #[arg(long)]
     pub(crate) urgent: bool,
     #[command(flatten)]

@@ -51,7 +51,7 @@ pub(super) struct SendMessageInput {
     pub(super) request_id: Option<String>,
     /// The answer of a response.
     pub(super) approve: Option<bool>,
-    /// Interrupt its program so that it reads this at once; wrapped programs only.
+    /// Interrupt its program so that it reads this at once; not for Claude Code.
     #[serde(default)]
     pub(super) urgent: bool,
     /// State of the work, in a shutdown_response.

@@ -124,7 +124,7 @@ pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dy
     while !call.cancel.is_cancelled() {
         let changed = changes.wait(SLICE);
         // A screen changes without a file.
-        if !changed && !matches!(name, ResourceName::Screen(_)) {
+        if changed.is_empty() && !matches!(name, ResourceName::Screen(_)) {
             continue;
         }
         let Ok(now) = snapshot(call, name) else { return notify(uri) };

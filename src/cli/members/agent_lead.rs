@@ -46,7 +46,7 @@ pub(crate) fn run_agent_lead(
         Ok::<_, Failure>((code, concluded))
     })?;
     let result = concluded?;
-    let exit = lead_report::report_end(setup, &team, &result)?;
+    let exit = lead_report::report_end(setup, &team, &result, None)?;
     let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code()));
     Ok(if result.deletion_failure.is_some() { exit } else { of_program })
 }

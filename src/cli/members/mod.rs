@@ -5,6 +5,7 @@ pub(crate) mod input;
 pub(crate) mod learn;
 pub(crate) mod profile;
 pub(crate) mod recordings;
+pub(crate) mod rename;
 pub(crate) mod resume;
 pub(crate) mod spawn;
 pub(crate) mod start;

@@ -13,14 +13,15 @@ use crate::members::recordings::{composer, table_of};
 use crate::setup::Setup;
 use model::text;
 use ops::Kind;
-use ops::members::profiles::{self, ListedProfile, TestedScreen, Trial};
+use ops::members::profiles::{self, ListedProfile, Source, TestedScreen, Trial};
+use ops::starting::agents::{self, AgentProgram};
 use profile::{Profile, ScreenFinding};
 use sys::fs;
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ProfileVerb {
-    /// List all profiles.
+    /// List all profiles, with the agents that are there.
     List,
     /// Print the TOML of a profile, as a template for your own.
     Show {
@@ -71,13 +72,22 @@ pub(crate) fn profile(setup: &Setup, verb: ProfileVerb) -> VerbResult {
 
 fn list(setup: &Setup) -> VerbResult {
     let found = profiles::list(&setup.ctx)?;
-    let document: Vec<Value> = found.iter().map(entry).collect();
+    let mut agents = agents::on_path(&setup.ctx)?;
+    agents::find_versions(&setup.ctx, &mut agents);
+    let agent_of = |one: &ListedProfile| agents.iter().find(|agent| agent.profile == one.name);
+    let document: Vec<Value> = found.iter().map(|one| entry(one, agent_of(one))).collect();
+    let is_verbose = setup.out.verbose;
     setup.out.print(&document, || {
         let rows = found.iter().map(|one| ui::ProfileRow {
             name: one.name.clone(),
-            runs: one.profile.as_ref().map_or("-", |p| p.runs.as_str()).to_owned(),
-            seen: one.profile.as_ref().ok().and_then(|p| p.seen.clone()),
-            source: one.source.to_string(),
+            runs: is_verbose
+                .then(|| one.profile.as_ref().map_or("-", |p| p.runs.as_str()).to_owned()),
+            here: here(one, agent_of(one)),
+            seen: (one.profile.as_ref().ok().filter(|_| is_verbose))
+                .and_then(|profile| profile.seen.clone()),
+            source: Some(&one.source)
+                .filter(|source| is_verbose || **source != Source::Builtin)
+                .map(ToString::to_string),
             about: one.profile.as_ref().map_or_else(ToString::to_string, |p| p.about.clone()),
         });
         ui::profile_table(rows, setup.out.paint)
@@ -85,11 +95,24 @@ fn list(setup: &Setup) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-fn entry(one: &ListedProfile) -> Value {
+/// Returns what is there of an agent: its version and its login.
+fn here(one: &ListedProfile, agent: Option<&AgentProgram>) -> Option<String> {
+    let profile = one.profile.as_ref().ok().filter(|profile| profile.is_agent())?;
+    Some(match (agent, &profile.install) {
+        (Some(agent), _) => format!("{}, {}", agent.version_words(), agent.login.words()),
+        (None, Some(install)) => format!("no: {install}"),
+        (None, None) => "no".to_owned(),
+    })
+}
+
+fn entry(one: &ListedProfile, agent: Option<&AgentProgram>) -> Value {
     match &one.profile {
         Ok(profile) => json!({
             "name": one.name, "source": one.source.to_string(), "about": profile.about, "runs": profile.runs,
-            "reads_mail": profile.reads_mail, "seen": profile.seen,
+            "reads_mail": profile.reads_mail, "seen": profile.seen, "install": profile.install,
+            "program": agent.map(|agent| &agent.program),
+            "version": agent.and_then(|agent| agent.version.as_ref()),
+            "login": agent.map(|agent| agent.login),
         }),
         Err(e) => {
             json!({ "name": one.name, "source": one.source.to_string(), "problem": e.to_string() })

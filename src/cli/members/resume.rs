@@ -8,28 +8,34 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::args::seconds;
-use crate::ending::stop::{exit_code, is_stuck, stop_members};
-use crate::fail::{ErrorMessage, Exit, Failure, VerbResult, chain};
+use crate::ending::stop::{exit_code, stop_or_report};
+use crate::fail::{Exit, Failure, VerbResult, chain};
 use crate::interrupt;
-use crate::members::start::start;
+use crate::members::start::{START, start};
 use crate::setup::Setup;
+use crate::team::background::start_background_lead;
 use model::id::MemberName;
 use model::members::launch::LaunchSpec;
 use ops::authority::Action;
-use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
+use ops::ending::shutdown::ShutdownOptions;
+use ops::members::lead::Life;
 use ops::starting::resume::RestartSpecs;
 use ops::starting::spawn::{SpawnOptions, Spawned};
 use ops::{self, Kind, OpsError, TeamStore};
 
 /// Start members again that failed or vanished.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume ada --session 0b9c…\n\n\
+#[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume --all\n  \
+    phalanx resume ada --session 0b9c…\n\n\
     A program continues its last session where that is known. Otherwise it gets its first message again, \
     with the events of its last run.")]
 pub(crate) struct ResumeArgs {
     /// Members to start [default: all that failed or vanished].
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
+    /// The whole team: all that failed or vanished, and a lead in the background if none leads.
+    #[arg(long, conflicts_with_all = ["names", "session"])]
+    pub(crate) all: bool,
     /// Session of its program to continue; for one member.
     #[arg(long, value_name = "ID", requires = "names")]
     pub(crate) session: Option<String>,
@@ -63,10 +69,10 @@ fn stop_limit() -> u64 {
     30
 }
 
-/// Time limit for a restarted member to prove that it runs.
-const START: Duration = Duration::from_secs(30);
-
 pub(crate) fn resume(setup: &Setup, args: &ResumeArgs) -> VerbResult {
+    if args.all {
+        return resume_team(setup, args.deadline);
+    }
     let (team, names) = setup.members(&args.names, Action::Resume)?;
     if names.len() > 1 && args.session.is_some() {
         return Err(Failure::usage(
@@ -75,6 +81,21 @@ pub(crate) fn resume(setup: &Setup, args: &ResumeArgs) -> VerbResult {
         ));
     }
     start_again(setup, &team, &names, args.session.as_deref(), args.deadline)
+}
+
+/// Starts all members again that failed or vanished, and a lead in the background if none leads.
+pub(crate) fn resume_team(setup: &Setup, deadline: Duration) -> VerbResult {
+    setup.team(Action::Lead)?;
+    let (team, names) = setup.members(&[] as &[&str], Action::Resume)?;
+    let started = start_again(setup, &team, &names, None, deadline)?;
+    let is_led = ops::members::lead::find_lead(&team)?.is_some_and(|lead| lead.alive != Life::Dead);
+    if !is_led {
+        ops::team::lease::may_lead(&setup.ctx, &team)?;
+        let pid = start_background_lead(setup, &team, &["lead"])?;
+        let words = format!("process {pid} leads team {} in the background", team.name());
+        setup.out.print_message(&words);
+    }
+    Ok(started)
 }
 
 /// Stops running members, then starts all of them again.
@@ -99,18 +120,10 @@ fn stop_for_restart(
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
     let reason = Some("the member is restarted".to_owned());
     let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
-    let ended = stop_members(setup, team, names, &options, true)?;
-    let (runs, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
-        ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
-    for one in &runs {
-        let message =
-            format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
-        let hint =
-            Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
-        setup.out.report_error(&ErrorMessage { kind: Kind::Refused, message, hint });
-    }
-    let names = stopped.into_iter().map(|one| one.name).collect();
-    Ok((names, (!runs.is_empty()).then(|| exit_code(&runs))))
+    let hint =
+        |name: &MemberName| format!("kill it and start it again: `phalanx restart --force {name}`");
+    let (stopped, running) = stop_or_report(setup, team, names, &options, hint)?;
+    Ok((stopped, (!running.is_empty()).then(|| exit_code(&running))))
 }
 
 fn start_again(
@@ -155,18 +168,18 @@ fn start_again(
 }
 
 /// The result of starting one member again.
-struct RestartResult {
-    name: String,
+pub(super) struct RestartResult {
+    pub(super) name: String,
     /// The session that its program continues.
-    session: Option<String>,
+    pub(super) session: Option<String>,
     /// The reason why the known session could not be resumed.
-    lost: Option<String>,
-    result: Result<Spawned, OpsError>,
+    pub(super) lost: Option<String>,
+    pub(super) result: Result<Spawned, OpsError>,
 }
 
 /// Starts all members, with a new session if the known one cannot be resumed. Also returns whether
 /// a signal interrupted the start.
-async fn start_members(
+pub(super) async fn start_members(
     setup: &Setup,
     team: &TeamStore,
     all: Vec<RestartSpecs>,

@@ -51,101 +51,101 @@ pub(crate) struct SpawnArgs {
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// Profile of its program; see `phalanx profile list`.
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(help_heading = "Program", long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
     /// Role: an agent file, or a role of the manifest.
-    #[arg(long, value_name = "ROLE")]
+    #[arg(help_heading = "Program", long, value_name = "ROLE")]
     pub(crate) role: Option<String>,
     /// Model for its program.
-    #[arg(long, value_name = "MODEL")]
+    #[arg(help_heading = "Program", long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Permission mode.
-    #[arg(long, value_parser = mode(), value_name = "MODE")]
+    #[arg(help_heading = "Program", long, value_parser = mode(), value_name = "MODE")]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Mode>")]
     pub(crate) mode: Option<Mode>,
     /// Tools that it may use, and no others: names or patterns with commas between them;
     /// repeatable.
-    #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    #[arg(help_heading = "Limits", long, value_parser = Rule::parse_list, value_name = "TOOLS")]
     #[serde(default, deserialize_with = "json::rules")]
     #[schemars(schema_with = "json::texts")]
     pub(crate) allowed_tools: Vec<Vec<Rule>>,
     /// Tools that it may not use; repeatable.
-    #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    #[arg(help_heading = "Limits", long, value_parser = Rule::parse_list, value_name = "TOOLS")]
     #[serde(default, deserialize_with = "json::rules")]
     #[schemars(schema_with = "json::texts")]
     pub(crate) disallowed_tools: Vec<Vec<Rule>>,
     /// Require an approved plan before it works.
-    #[arg(long)]
+    #[arg(help_heading = "Work", long)]
     #[serde(default)]
     pub(crate) plan: bool,
     /// Do not ask for attention when its command waits at a prompt.
-    #[arg(long)]
+    #[arg(help_heading = "Work", long)]
     #[serde(default)]
     pub(crate) no_attention: bool,
     /// User whose requests it takes, and no others'; repeatable.
-    #[arg(long, value_name = "USER")]
+    #[arg(help_heading = "Limits", long, value_name = "USER")]
     #[serde(default)]
     pub(crate) allow_user: Vec<String>,
     /// User whose requests it does not take; repeatable.
-    #[arg(long, value_name = "USER")]
+    #[arg(help_heading = "Limits", long, value_name = "USER")]
     #[serde(default)]
     pub(crate) deny_user: Vec<String>,
     /// Notification of free tasks while it is idle [default: the setting of the team].
-    #[arg(long, value_parser = word::<Pull>(), value_name = "WHEN")]
+    #[arg(help_heading = "Work", long, value_parser = word::<Pull>(), value_name = "WHEN")]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Pull>")]
     pub(crate) pull: Option<Pull>,
     /// First message.
-    #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    #[arg(help_heading = "Work", long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(crate) prompt: Option<String>,
     /// Pending task that the prompt is about; it becomes the member's, and is claimed for it.
-    #[arg(long, value_name = "ID", value_parser = TaskRef::parse)]
+    #[arg(help_heading = "Work", long, value_name = "ID", value_parser = TaskRef::parse)]
     #[serde(default)]
     #[schemars(schema_with = "json::task_id")]
     pub(crate) task: Option<TaskRef>,
     /// File with the first message; - reads stdin.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Work", long, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) prompt_file: Option<PathBuf>,
     /// Host to run on; see `phalanx host list`.
-    #[arg(long, value_parser = host_name, value_name = "HOST")]
+    #[arg(help_heading = "Place", long, value_parser = host_name, value_name = "HOST")]
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub(crate) host: Option<HostName>,
     /// Working directory [default: the current one].
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Place", long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
     /// Create a git worktree for it, on a new branch or on BRANCH; with `--host`, on that host.
-    #[arg(long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
+    #[arg(help_heading = "Place", long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     #[serde(default, with = "As::<WorktreeKey>")]
     pub(crate) worktree: Option<WorktreeRequest>,
     /// Revision that a new branch starts from [default: what is checked out here].
-    #[arg(long, value_parser = revision, value_name = "REV", requires = "worktree")]
+    #[arg(help_heading = "Place", long, value_parser = revision, value_name = "REV", requires = "worktree")]
     #[serde(default, with = "As::<Option<Revision>>")]
     pub(crate) base: Option<String>,
     /// Backend [default: that of the team's first members].
-    #[arg(long, value_parser = backend, value_name = "BACKEND")]
+    #[arg(help_heading = "Place", long, value_parser = backend, value_name = "BACKEND")]
     #[serde(default, deserialize_with = "json::word")]
     #[schemars(with = "Option<String>")]
     pub(crate) backend: Option<BackendChoice>,
     /// Placement: panes of a window, a window each, or beside the lead.
-    #[arg(long, value_parser = word::<Layout>(), value_name = "LAYOUT")]
+    #[arg(help_heading = "Place", long, value_parser = word::<Layout>(), value_name = "LAYOUT")]
     #[serde(default)]
     #[schemars(schema_with = "json::words::<Layout>")]
     pub(crate) layout: Option<Layout>,
     /// Environment variable; repeatable.
-    #[arg(long, value_parser = parse_variable, value_name = "NAME=VALUE")]
+    #[arg(help_heading = "Program", long, value_parser = parse_variable, value_name = "NAME=VALUE")]
     #[serde(default, deserialize_with = "json::variables")]
     #[schemars(schema_with = "json::object")]
     pub(crate) env: Vec<(String, String)>,
     /// File of lines NAME=VALUE with further variables; a relative one is below its own directory.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Program", long, value_name = "FILE")]
     #[serde(skip)]
     pub(crate) env_file: Option<String>,
     /// Command line that starts its program in its own directory, such as "direnv exec .".
-    #[arg(long, value_parser = wrap_words, value_name = "CMD")]
+    #[arg(help_heading = "Program", long, value_parser = wrap_words, value_name = "CMD")]
     #[serde(skip)]
     pub(crate) wrap: Option<WrapWords>,
     /// Return when its process runs, or when its program is ready as its profile defines it.
@@ -231,6 +231,9 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     ops::board::task::may_delegate(&setup.ctx, &team, delegated, has_prompt, &specs)?;
     if dry_run {
         return print_dry_runs(setup, &team, &specs, &options);
+    }
+    for line in ops::starting::agents::advice(&setup.ctx, &specs)? {
+        setup.out.print_message(&format!("warning: {line}"));
     }
     let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let runtime = interrupt::runtime()?;

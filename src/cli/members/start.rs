@@ -13,6 +13,9 @@ use ops::starting::spawn::{SpawnOptions, SpawnReport, Spawned};
 use ops::{self, TeamStore};
 use sys::signal::Signals;
 
+/// Time limit for members to prove that they run.
+pub(crate) const START: Duration = Duration::from_secs(30);
+
 /// Starts members. A start cannot be interrupted in the middle, so signals are deferred; also
 /// returns whether one arrived.
 pub(crate) async fn start(

@@ -173,13 +173,15 @@ fn word(about: &Map<String, Value>) -> String {
 /// The description of a key, with links to the pages that it names.
 fn description(about: &Value, titles: &BTreeMap<&str, &str>) -> String {
     let text = about["description"].as_str().unwrap_or_default().replace('|', "\\|");
-    let page = Regex::new(r"docs/((?:cli/)?[a-z]+\.md)(#[a-z0-9-]+)?").expect("a pattern");
+    let page =
+        Regex::new(r"`phalanx docs ((?:cli/)?[a-z]+)(?: ([a-z0-9-]+))?`").expect("a pattern");
     let link = |found: &Captures| {
-        let (page, anchor) = (&found[1], found.get(2).map_or("", |anchor| anchor.as_str()));
+        let page = format!("{}.md", &found[1]);
+        let heading = found.get(2).map_or("", |section| section.as_str());
+        let anchor = if heading.is_empty() { String::new() } else { format!("#{heading}") };
         if page != "manifest.md" {
             return format!("[{page}]({page}{anchor})");
         }
-        let heading = anchor.trim_start_matches('#');
         match titles.values().find(|title| self::anchor(title) == heading) {
             Some(title) => format!("[`{title}`]({anchor})"),
             None => format!("[{}]({anchor})", heading.replace('-', " ")),

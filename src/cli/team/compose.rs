@@ -92,7 +92,7 @@ pub(crate) fn checks_manifest(team: &str, next: &str, project: &Project) -> Stri
 #     {next}
 #
 # Relative paths start in the directory in which `up` is run.
-# docs/manifest.md explains every key.
+# `phalanx docs manifest` explains every key.
 
 [team]
 name = "{team}"

@@ -57,6 +57,8 @@ pub(crate) struct InitArgs {
 
 /// The name for a team of workers that run the checks of the repository.
 const CHECKS: &str = "checks";
+/// The answer that leaves.
+const LEAVE: &str = "q";
 /// Maximum length of an answer, in bytes.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
@@ -200,7 +202,7 @@ fn processes(file: &Path) -> Result<ProcessList, Failure> {
     let read = read_text(file, MAX_MANIFEST)
         .and_then(|text| process_file::parse(file, &text, ProcessHome(home.as_deref())));
     read.map_err(|problem| {
-        let hint = "the forms are described in docs/cli/teams.md#init";
+        let hint = "the forms are described in `phalanx docs cli/teams init`";
         Failure::usage(format!("{}: {problem}", file.display()), hint)
     })
 }
@@ -245,7 +247,7 @@ fn interview(
             usable.push(template);
         }
     }
-    out.print_message("1. What is the team for?");
+    out.print_message("1. What is the team for? (q leaves)");
     out.print_message(&ui::purposes(&purposes, out.stderr_paint));
     let at = answer(out, "Number or name", Some(CHECKS), |said| chosen(&purposes, said))?;
     let (Some(template), Ok(setup)) = (at.checked_sub(1).map(|at| usable.swap_remove(at)), setup)
@@ -257,9 +259,18 @@ fn interview(
     if template.has_agents() {
         let default = found.agents.first().map(|agent| agent.profile.as_str());
         out.print_message("2. Which agents? Several profiles are assigned to the members in turn.");
+        if default.is_none() {
+            out.print_message(
+                "No agent program is on PATH. Name the profile of one that you will install \
+                 (`phalanx profile list`), or leave with q.",
+            );
+        }
         agents = answer(out, "Profiles", default, |said| {
             let names = said.split([' ', ',']).filter(|word| !word.is_empty());
             let names: Vec<String> = names.map(str::to_owned).collect();
+            if names.is_empty() {
+                return Err("name a profile, or leave with q".to_owned());
+            }
             choose_agents(setup, &template, &names, &[]).map_err(|failure| failure.words())
         })?;
     }
@@ -289,7 +300,7 @@ fn chosen(purposes: &[(String, String)], said: &str) -> Result<usize, String> {
 /// Asks until `parse` accepts the answer. An empty answer means the default.
 ///
 /// # Errors
-/// The person interrupted the question, or closed the terminal.
+/// The person left with `q`, interrupted the question, or closed the terminal.
 fn answer<T>(
     out: &Out,
     question: &str,
@@ -302,6 +313,7 @@ fn answer<T>(
         let line = read_line()?;
         let said = match line.trim() {
             "" => default.unwrap_or_default(),
+            LEAVE => return Err(Failure::interrupted("nothing was written", None)),
             said => said,
         };
         match parse(said) {

@@ -71,13 +71,18 @@ pub(crate) fn lead(setup: &Setup, args: &LeadArgs) -> VerbResult {
         );
     }
     let team = setup.team(Action::Lead)?;
-    run_lead(
-        setup,
-        &team,
-        &|team| ops::team::lease::may_lead(&setup.ctx, team).map(|()| None),
-        &["lead"],
-        how,
-    )
+    lead_again(setup, &team, how, None)
+}
+
+/// Leads a team that exists. `rerun` is the command that runs the same team again, for the report.
+pub(crate) fn lead_again(
+    setup: &Setup,
+    team: &TeamStore,
+    how: &LeadingArgs,
+    rerun: Option<&str>,
+) -> VerbResult {
+    let check = |team: &TeamStore| ops::team::lease::may_lead(&setup.ctx, team).map(|()| None);
+    run_lead(setup, team, &check, &["lead"], how, rerun)
 }
 
 pub(crate) fn adopt(setup: &Setup, args: &AdoptArgs) -> VerbResult {
@@ -89,6 +94,7 @@ pub(crate) fn adopt(setup: &Setup, args: &AdoptArgs) -> VerbResult {
         &|team| ops::team::lease::may_adopt(&setup.ctx, team, args.force),
         verb,
         &args.how,
+        None,
     )
 }
 
@@ -98,6 +104,7 @@ fn run_lead(
     check: CheckLead<'_>,
     verb: &[&str],
     how: &LeadingArgs,
+    rerun: Option<&str>,
 ) -> VerbResult {
     if how.detach {
         // These errors must reach the caller and not only the background lead's log.
@@ -134,7 +141,7 @@ fn run_lead(
         session.lead(&mut signals, stop_requests, lease).await
     });
     runtime.shutdown_background();
-    lead_report::report_end(setup, team, &result?)
+    lead_report::report_end(setup, team, &result?, rerun)
 }
 
 fn signal_effect(policy: OnExit) -> &'static str {

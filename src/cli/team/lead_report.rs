@@ -13,7 +13,12 @@ use ops::{Kind, TeamStore};
 use sys::env;
 
 /// Reports the end of the lead and returns the exit code.
-pub(crate) fn report_end(setup: &Setup, team: &TeamStore, result: &LeadResult) -> VerbResult {
+pub(crate) fn report_end(
+    setup: &Setup,
+    team: &TeamStore,
+    result: &LeadResult,
+    rerun: Option<&str>,
+) -> VerbResult {
     match result.end {
         LeadEnd::TeamGone => {
             setup.out.print_message(&format!(
@@ -36,7 +41,7 @@ pub(crate) fn report_end(setup: &Setup, team: &TeamStore, result: &LeadResult) -
             Ok(Exit::DONE)
         }
         LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried => {
-            print_report(&setup.out, team, result, None)
+            print_report(&setup.out, team, result, rerun)
         }
     }
 }

@@ -15,11 +15,12 @@ use crate::out::Out;
 use crate::setup::Setup;
 use crate::team::deletion::delete_team;
 use lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
+use model::members::record::need_in;
 use model::team::event::{Event, EventKind};
 use model::team::settings::Finish;
 use model::time::Timestamp;
 use model::wire;
-use ops::views::report::Report;
+use ops::views::report::{KnownRuns, Report};
 use ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use sys::clock::Deadline;
 use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
@@ -67,6 +68,7 @@ pub(crate) struct LeadSession<'a> {
     members_changed: Notify,
     /// The events that it has read are on display.
     journal: RefCell<JournalReader>,
+    known_runs: RefCell<KnownRuns>,
     /// The report as of the last change of the members, in case the team is deleted before its end.
     last_report: RefCell<Option<Report>>,
 }
@@ -110,6 +112,7 @@ impl<'a> LeadSession<'a> {
             watch_command: RefCell::new(None),
             members_changed: Notify::new(),
             journal: RefCell::new(team.journal()),
+            known_runs: RefCell::default(),
             last_report: RefCell::new(None),
         };
         Ok((session, stop_requests))
@@ -397,7 +400,9 @@ impl<'a> LeadSession<'a> {
     }
 
     fn report(&self) -> Result<Report, OpsError> {
-        ops::views::report::report(self.ctx, self.team, ops::now().since(self.started_at))
+        let known = &mut self.known_runs.borrow_mut();
+        let elapsed_ms = ops::now().since(self.started_at);
+        ops::views::report::report_again(self.ctx, self.team, elapsed_ms, known)
     }
 
     fn conclude(&self, end: LeadEnd, keep: bool) -> LeadResult {
@@ -406,7 +411,12 @@ impl<'a> LeadSession<'a> {
         if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
             return LeadResult { end, report: last(), deletion_failure: None, interrupted };
         }
-        let report = self.report().ok().or_else(last);
+        // The final one is read anew, not by what seems unchanged.
+        self.known_runs.take();
+        let mut report = self.report().ok().or_else(last);
+        if let Some(report) = &mut report {
+            report.branches = ops::views::report::branches(self.ctx, self.team);
+        }
         if end == LeadEnd::TasksOver && !keep {
             // Nobody may be looking on. What was in the mailbox is kept for some days.
             let _ = ops::effects::results::report_rest(self.team);
@@ -428,13 +438,18 @@ fn notification() -> DesktopNotification {
     DesktopNotification::for_terminal(term.as_deref(), env::var("VTE_VERSION").is_some())
 }
 
-/// Returns the text of a notification for the person at the terminal, if a request or a prompt
-/// waits, or a member has set a reminder.
+/// Returns the text of a notification for the person at the terminal, if a request, a prompt or a
+/// dialog waits, or a member has set a reminder.
 fn notification_text(event: &Event) -> Option<String> {
-    use EventKind::{Escalated, MemberPrompt, Reminded, RequestAnnounced};
+    use EventKind::{Escalated, MemberPrompt, MemberState, Reminded, RequestAnnounced};
     if event.event == MemberPrompt {
         let line = wire::text(&event.detail, "text")?;
         return Some(format!("{} waits at its prompt: {line}", event.member.as_ref()?));
+    }
+    if let Some(reason) = wire::text(&event.detail, "reason").filter(|_| event.event == MemberState)
+    {
+        let (need, text) = need_in(&reason)?;
+        return Some(format!("{} {}: {text}", event.member.as_ref()?, need.words()));
     }
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
         return None;

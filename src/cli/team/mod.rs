@@ -13,6 +13,7 @@ pub(crate) mod lead_session;
 pub(crate) mod manifest;
 pub(crate) mod template;
 pub(crate) mod up;
+pub(crate) mod up_again;
 pub(crate) mod up_plan;
 
 use std::path::{Path, PathBuf};

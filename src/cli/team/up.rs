@@ -10,38 +10,48 @@ use crate::args::backend;
 use crate::ending::stop;
 use crate::fail::{Exit, Failure, VerbResult, chain};
 use crate::interrupt;
-use crate::members::start::{how_to_watch, proof_notice};
+use crate::members::start::{START, how_to_watch, proof_notice};
 use crate::read::{MAX_MANIFEST, read_text};
 use crate::setup::Setup;
 use crate::team::background::start_background_lead;
 use crate::team::compose::{choose_agents, fill_template, team_name};
 use crate::team::deletion::delete_team;
+use crate::team::lead::{self, LeadingArgs};
 use crate::team::lead_report;
 use crate::team::lead_session::{LeadSession, OnExit};
+use crate::team::up_again;
 use crate::team::up_plan::{ManifestText, PlanOptions, UpPlan};
-use lead::LeadEnd;
+use ::lead::LeadEnd;
 use model::members::placement::BackendKind;
 use model::name::check_name;
 use model::team::settings::BackendChoice;
 use model::text;
 use ops::starting::spawn::{SpawnOptions, Spawned};
-use ops::starting::{agents, templates};
+use ops::starting::{agents, reconcile, templates};
 use ops::team::project;
-use ops::{self, Kind, Lease, TeamStore};
-use sys::fs;
+use ops::{self, Context, Kind, Lease, TeamStore};
 use sys::signal::Signals;
+use sys::{failpoint, fs};
 
 /// Run a team from a manifest or a template, to its end.
 ///
-/// The name of a template runs a team of agents on a task, without a file.
+/// The name of a template runs a team of agents on a task, without a file. A team that exists is
+/// brought to what its manifest says now: the changes are shown and have to be confirmed.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx up team.toml\n  \
+#[command(after_help = "Examples:\n  phalanx up\n  phalanx up checks.toml --dry-run\n  \
     phalanx up review --task \"Review the last commit\"\n\n\
     The first Ctrl-C asks all members to stop, the second kills them. \
     Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
 pub(crate) struct UpArgs {
     /// TOML file that describes the team, its members and its tasks; or the name of a template.
+    #[arg(default_value = "team.toml")]
     pub(crate) manifest: PathBuf,
+    /// Show what would be done, and do nothing.
+    #[arg(long, conflicts_with_all = ["detach", "yes"])]
+    pub(crate) dry_run: bool,
+    /// Change a team that exists without asking.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     /// Task for the team of a template.
     #[arg(long, value_name = "TEXT")]
     pub(crate) task: Option<String>,
@@ -63,8 +73,6 @@ pub(crate) struct UpArgs {
     pub(crate) tmux_socket: Option<PathBuf>,
 }
 
-/// Time limit for members to prove that they run.
-const START: std::time::Duration = std::time::Duration::from_secs(30);
 /// Shutdown deadline in seconds for members of a team whose start failed.
 const ROLLBACK_S: u64 = 10;
 
@@ -75,8 +83,21 @@ pub(crate) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
         tmux_socket: args.tmux_socket.as_deref(),
     };
     let plan = UpPlan::new(setup, &manifest(setup, args)?, options)?;
+    let ctx = setup.ctx_for_store(plan.store.as_deref())?;
+    match reconcile::existing(&ctx, &plan.name)? {
+        Some(team) if args.dry_run => {
+            let difference = reconcile::compare(&ctx, &team, &plan.wanted)?;
+            return up_again::print_difference(setup, &plan.name, false, &difference);
+        }
+        Some(team) => return bring(setup, args, &team, &plan),
+        None if args.dry_run => {
+            let all = plan.wanted.of_nothing();
+            return up_again::print_difference(setup, &plan.name, true, &all);
+        }
+        None => {}
+    }
     let runtime = interrupt::runtime()?;
-    let done = runtime.block_on(run(setup, args, plan));
+    let done = runtime.block_on(run(setup, args, &ctx, plan));
     runtime.shutdown_background();
     done
 }
@@ -94,8 +115,11 @@ fn manifest(setup: &Setup, args: &UpArgs) -> Result<ManifestText, Failure> {
         let hint = "write them into the file, or choose a template: `phalanx template list`";
         return Err(Failure::usage(problem, hint));
     }
+    let is_missing = !fs::exists(&args.manifest);
+    let hint = "`phalanx init` writes a manifest; `phalanx template list` shows teams without one";
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
-        Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), None)
+        let hint = is_missing.then(|| hint.to_owned());
+        Failure::new(Kind::Usage, format!("manifest {shown}: {problem}"), hint)
     })?;
     Ok(ManifestText { shown, text })
 }
@@ -118,6 +142,25 @@ fn template(setup: &Setup, args: &UpArgs, name: &str) -> Result<ManifestText, Fa
     Ok(ManifestText { shown: format!("template {name}"), text })
 }
 
+/// Brings a team that exists to its manifest, and leads it unless another process does.
+fn bring(setup: &Setup, args: &UpArgs, team: &TeamStore, plan: &UpPlan) -> VerbResult {
+    plan.messages.iter().for_each(|line| setup.out.print_message(line));
+    let failed = up_again::bring(setup, team, &plan.wanted, args.yes)?;
+    let led_by = ops::members::lead::holder(team)?;
+    if let Some(exit) = failed {
+        return Ok(exit);
+    }
+    if let Some(pid) = led_by {
+        let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
+        setup.out.confirm(&document, || {
+            format!("process {pid} leads team {0}; watch it: `phalanx watch {0}`", team.name())
+        })?;
+        return Ok(Exit::DONE);
+    }
+    let how = LeadingArgs { detach: args.detach, on_exit: OnExit::Stop };
+    lead::lead_again(setup, team, &how, Some(&rerun(args)))
+}
+
 /// Returns the command that runs the same team again.
 fn rerun(args: &UpArgs) -> String {
     let manifest = args.manifest.to_string_lossy();
@@ -127,11 +170,11 @@ fn rerun(args: &UpArgs) -> String {
     text::line(&shlex::try_join(words).unwrap_or_else(|_| format!("phalanx up {manifest}")))
 }
 
-async fn run(setup: &Setup, args: &UpArgs, plan: UpPlan) -> VerbResult {
+async fn run(setup: &Setup, args: &UpArgs, ctx: &Context, plan: UpPlan) -> VerbResult {
     // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
-    let ctx = setup.ctx_for_store(plan.store.as_deref())?;
-    let team = ops::team::create(&ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
+    let settings = plan.wanted.settings_of_new();
+    let team = ops::team::create(ctx, &plan.name, &plan.description, None, &settings, false)?;
     let lease = match ops::team::lease::take(&team) {
         Ok(lease) => lease,
         Err(e) => {
@@ -187,16 +230,16 @@ async fn start(
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     plan.messages.iter().for_each(|line| session.print_message(line));
     // The frame shows the members as they start.
-    let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.specs, START));
+    let _notice = (!session.is_live()).then(|| proof_notice(setup, &plan.wanted.specs, START));
     let batch = interrupt::run_on_thread(move || {
-        if !plan.tasks.is_empty() {
-            ops::board::task::lay_out(&ctx, &store, &plan.tasks)?;
-        }
+        failpoint::hit("up.created");
+        reconcile::lay_out(&ctx, &store, &plan.wanted)?;
+        failpoint::hit("up.settled");
         if plan.tasks_only {
             return Ok(None);
         }
         let options = SpawnOptions::ready_within(START);
-        Ok(Some(ops::starting::spawn::spawn(&ctx, &store, &plan.specs, &options)?))
+        Ok(Some(ops::starting::spawn::spawn(&ctx, &store, &plan.wanted.specs, &options)?))
     });
     let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
         return Ok(Vec::new());

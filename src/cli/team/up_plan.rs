@@ -9,7 +9,9 @@ use crate::setup::Setup;
 use config::manifest::Manifest;
 use model::members::launch::{LaunchSpec, Template};
 use model::team::settings::{BackendChoice, PlacementHome, Settings};
-use ops::{self, Kind, NewTask};
+use ops::starting::agents;
+use ops::starting::reconcile::WantedTeam;
+use ops::{self, Kind};
 
 /// The text of a manifest, and its name in messages.
 pub(crate) struct ManifestText {
@@ -31,13 +33,11 @@ pub(crate) struct UpPlan {
     pub(crate) description: String,
     /// Address of the shared store for the team.
     pub(crate) store: Option<String>,
-    pub(crate) settings: Settings,
-    pub(crate) specs: Vec<LaunchSpec>,
+    pub(crate) wanted: WantedTeam,
     /// No member is permanent: each task is a run of its own.
     pub(crate) tasks_only: bool,
     /// Messages for the user: the reason for the mode, and warnings.
     pub(crate) messages: Vec<String>,
-    pub(crate) tasks: Vec<NewTask>,
 }
 
 impl UpPlan {
@@ -62,33 +62,40 @@ impl UpPlan {
         let members =
             ops::starting::manifest::member_launches(&manifest, tasks_only, here, |file| {
                 prompt_file(here, file)
-            })?;
+            })?
+            .of_manifest();
         let messages = mode
             .into_iter()
             .chain(ops::starting::manifest::shared_checkout_warnings(&members.templates))
             .collect();
         let tmux_socket = options.tmux_socket.map(|path| setup.absolute(path)).transpose()?;
-        let plan = UpPlan {
+        let mut plan = UpPlan {
             name: manifest.name.clone(),
             description: manifest.description.clone().unwrap_or_default(),
             store: manifest.store.clone(),
-            tasks: ops::starting::manifest::new_tasks(&manifest, here)?,
-            settings: Settings {
-                templates: members.templates,
-                home: PlacementHome { tmux_socket, chosen: None },
-                ..settings
+            wanted: WantedTeam {
+                source: shown.clone(),
+                settings: Settings {
+                    templates: members.templates,
+                    home: PlacementHome { tmux_socket, chosen: None },
+                    ..settings
+                },
+                specs: members.specs,
+                tasks: ops::starting::manifest::task_definitions(&manifest, here),
             },
-            specs: members.specs,
             tasks_only,
             messages,
         };
-        let later = plan.settings.templates.iter().map(Template::sample);
-        let all: Vec<LaunchSpec> = plan.specs.iter().cloned().chain(later).collect();
-        let checked = ops::starting::spawn::check(&setup.ctx, &plan.settings, &all);
+        let wanted = &plan.wanted;
+        let later = wanted.settings.templates.iter().map(Template::sample);
+        let all: Vec<LaunchSpec> = wanted.specs.iter().cloned().chain(later).collect();
+        let checked = ops::starting::spawn::check(&setup.ctx, &wanted.settings, &all);
         let fits =
             if tasks_only { ops::starting::manifest::check_task_mode(&manifest) } else { Ok(()) };
         fits.and(checked)
             .map_err(|e| Failure::new(e.kind(), format!("{shown}: {}", chain(&e)), e.hint()))?;
+        let advice = agents::advice(&setup.ctx, &all)?;
+        plan.messages.extend(advice.into_iter().map(|line| format!("warning: {line}")));
         Ok(plan)
     }
 }

@@ -3,13 +3,17 @@
 use serde_json::json;
 
 use crate::args::Global;
-use crate::fail::{Exit, VerbResult};
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::members::resume::resume_team;
+use crate::members::start::START;
 use crate::out::Out;
+use crate::read::is_confirmed;
 use crate::setup::Setup;
 use crate::watch::args::WatchArgs;
 use crate::watch::{can_draw, watch};
+use model::id::MemberName;
 use ops::authority::Action;
-use ops::team::{Overview, TeamGlance};
+use ops::views::overview::{Overview, TeamGlance, overview};
 use sys::{env, fs};
 
 /// The default manifest, written by `init`.
@@ -29,10 +33,30 @@ pub(crate) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbRes
                 && can_draw(&setup)
                 && watches(&setup) =>
         {
+            offer_to_resume(&setup)?;
             watch(setup, global, &WatchArgs::default())
         }
         setup => home(setup.as_ref(), out),
     }
+}
+
+/// Offers to start a team again that a restart of the machine has stopped.
+fn offer_to_resume(setup: &Setup) -> Result<(), Failure> {
+    let Some(team) = setup.team_to_watch(None)? else { return Ok(()) };
+    let stopped = ops::starting::resume::stopped_by_restart(&team)?;
+    if stopped.is_empty() || !setup.ctx.speaker.is_lead() {
+        return Ok(());
+    }
+    let names: Vec<&str> = stopped.iter().map(MemberName::as_str).collect();
+    let words =
+        format!("{} was stopped when the machine restarted: {}", team.name(), names.join(", "));
+    setup.out.print_message(&words);
+    if is_confirmed("start it again, with its conversations?")? {
+        resume_team(setup, START)?;
+    } else {
+        setup.out.print_message("`phalanx resume --all` does it later");
+    }
+    Ok(())
 }
 
 /// Returns true if there is a team that the caller may watch, or several to choose from.
@@ -45,7 +69,7 @@ fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
     if let Some(setup) = setup {
         ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
     }
-    let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
+    let overview = setup.map(|setup| overview(&setup.ctx, SHOWN)).unwrap_or_default();
     let steps = steps(
         &overview,
         setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST))),
@@ -76,12 +100,13 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         return vec![manifest, second, third];
     };
     let name = &team.name;
-    let first =
-        if team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
-            step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
-        } else {
-            step(format!("phalanx status -t {name}"), "show its members and tasks")
-        };
+    let first = if !team.stopped_by_restart.is_empty() {
+        step(format!("phalanx resume --all -t {name}"), "start it again, with its conversations")
+    } else if team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
+        step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
+    } else {
+        step(format!("phalanx status -t {name}"), "show its members and tasks")
+    };
     let second = match team.members {
         0 => step(format!("phalanx spawn NAME -t {name}"), "add a member"),
         _ => step(format!("phalanx attach -t {name}"), "bring its screens to this terminal"),
@@ -93,14 +118,16 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::id::TeamName;
+    use model::id::{MemberName, TeamName};
     use ops::members::lead::{LeadSeen, Life};
 
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
         let lead =
             lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
         let name = TeamName::new("demo").expect("name");
-        TeamGlance { name, is_foreign: false, members, lead, problem: None }
+        let (stopped_by_restart, needs) = (Vec::new(), Vec::new());
+        let is_foreign = false;
+        TeamGlance { name, is_foreign, members, lead, stopped_by_restart, needs, problem: None }
     }
 
     fn commands(teams: Vec<TeamGlance>, has_manifest: bool) -> Vec<String> {
@@ -119,6 +146,9 @@ mod tests {
         let led = commands(vec![team(2, Some(Life::Alive))], true);
         assert_eq!(led, ["status -t demo", "attach -t demo", "down -t demo"]);
         assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
+        let stopped_by_restart = vec![MemberName::new("ann").expect("name")];
+        let stopped = TeamGlance { stopped_by_restart, ..team(2, Some(Life::Dead)) };
+        assert_eq!(commands(vec![stopped], false)[0], "resume --all -t demo");
         let broken = TeamGlance { problem: Some("torn".to_owned()), ..team(0, None) };
         assert_eq!(commands(vec![broken], false)[0], "init");
         let foreign = TeamGlance { is_foreign: true, ..team(2, Some(Life::Alive)) };

@@ -3,14 +3,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::command_line::command_line;
 use crate::fail::{Failure, chain};
+use crate::pager;
 use model::text;
 use ops::{Context, TeamStore};
-use sys::env::find_program;
 use sys::exec::{self, ExecCommand};
 use ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction};
 
@@ -108,10 +108,10 @@ impl CommandContext {
         let done = exec::run(&self.resolve(command, "always"), LIMIT)?;
         let bytes = [done.stdout, done.stderr].concat();
         let text = if bytes.is_empty() { b"no output\n".to_vec() } else { bytes };
-        let mut words = self.pager().into_iter();
-        let program = words.next().unwrap_or_else(|| "more".into());
+        let words = pager::words(|name| self.var(name), "-R");
+        let mut words = words.unwrap_or_else(|| vec!["more".into()]).into_iter();
         let pager = ExecCommand {
-            program,
+            program: words.next().unwrap_or_default(),
             args: words.collect(),
             env: Some(self.env.clone()),
             stdin: text,
@@ -119,18 +119,6 @@ impl CommandContext {
         };
         exec::run_in_foreground(&pager)?;
         Ok(())
-    }
-
-    fn pager(&self) -> Vec<OsString> {
-        let chosen = self.var("PAGER").and_then(|pager| shlex::split(&pager.to_string_lossy()));
-        if let Some(words) = chosen.filter(|words| !words.is_empty()) {
-            return words.into_iter().map(OsString::from).collect();
-        }
-        let path = self.var("PATH");
-        match find_program("less".as_ref(), path.as_deref(), Path::new("/")) {
-            Some(less) => vec![less.into(), "-R".into()],
-            None => vec!["more".into()],
-        }
     }
 }
 

@@ -263,7 +263,7 @@ impl Driver {
             (new, self.options.notification, self.is_first)
         {
             let who = item.member.as_ref().map(|name| format!("{name} ")).unwrap_or_default();
-            let words = format!("{who}{}", item.why);
+            let words = format!("{who}{}", item.for_keys());
             self.terminal.write(notification.sequence(&words).as_bytes())?;
         }
         self.announced = waiting.into_iter().map(|item| item.cause).collect();

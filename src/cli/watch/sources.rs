@@ -214,7 +214,12 @@ fn read_until_ended(
     loop {
         let took = Deadline::after(sweep);
         match reader.read(&topics) {
-            Ok(snapshot) => reports.send(SourceReport::Team(Box::new(snapshot))),
+            Ok(snapshot) => {
+                reports.send(SourceReport::Team(Box::new(snapshot)));
+                if reader.must_read_on() {
+                    continue;
+                }
+            }
             Err(_) if !team.exists() => {
                 reports.send(SourceReport::TeamGone);
                 return;

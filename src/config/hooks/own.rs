@@ -32,7 +32,7 @@ pub(crate) struct HookTable {
     /// The event at which the command runs.
     event: Choice<HookEvent>,
     /// Roles of the members for which it runs: names separated by `|`, or a regular expression; all
-    /// by default. Only for `SubagentStart` and `SubagentStop`. See docs/events.md#hooks.
+    /// by default. Only for `SubagentStart` and `SubagentStop`. See `phalanx docs events hooks`.
     matcher: Option<MatcherText>,
     /// The command.
     run: Argv,

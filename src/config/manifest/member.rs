@@ -27,14 +27,14 @@ use model::value::{
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "defaults")]
 pub(super) struct DefaultsTable {
-    /// Profile of the program. See docs/profiles.md.
+    /// Profile of the program. See `phalanx docs profiles`.
     #[schemars(extend("default" = WORKER))]
     profile: Option<Name>,
     /// Working directory.
     cwd: Option<NonBlank>,
     /// Model, for members whose program takes one.
     model: Option<NonBlank>,
-    /// Permission mode. See docs/decisions.md#plans-and-modes.
+    /// Permission mode. See `phalanx docs decisions plans-and-modes`.
     mode: Option<Choice<Mode>>,
     /// Environment variables. `{name}` and `{index}` stand for the member's name and number.
     #[serde(with = "As::<Variables<MemberText>>")]
@@ -43,9 +43,9 @@ pub(super) struct DefaultsTable {
     env_file: Option<NonBlank>,
     /// Command line that starts each program, as `wrap` in `[[member]]`.
     wrap: Option<Vec<PlainText>>,
-    /// Limits on what each member may use. See docs/dashboard.md#budgets.
+    /// Limits on what each member may use. See `phalanx docs dashboard budgets`.
     pub(super) budget: KeyedTable<Budget>,
-    /// The only tools that members may use. See docs/manifest.md#tools.
+    /// The only tools that members may use. See `phalanx docs manifest tools`.
     pub(super) allowed_tools: Option<RuleList>,
     /// Tools that members may not use.
     pub(super) disallowed_tools: RuleList,
@@ -63,19 +63,20 @@ impl DefaultsTable {
 pub(super) struct MemberTable {
     /// Name of the member; unique, ignoring case.
     name: NewMemberName,
-    /// Role of the member. Tasks with this `role` go to it. See docs/manifest.md#roles.
+    /// Role of the member. Tasks with this `role` go to it. See `phalanx docs manifest roles`.
     role: Option<NonBlank>,
-    /// Profile of the program. A member with `run` has the profile `shell`. See docs/profiles.md.
+    /// Profile of the program. A member with `run` has the profile `shell`. See
+    /// `phalanx docs profiles`.
     profile: Option<Name>,
     /// Model of the program.
     model: Option<NonBlank>,
-    /// Permission mode. See docs/decisions.md#plans-and-modes.
+    /// Permission mode. See `phalanx docs decisions plans-and-modes`.
     mode: Option<Choice<Mode>>,
     /// The first message.
     prompt: Option<String>,
     /// A file with the first message, instead of `prompt`.
     prompt_file: Option<NonBlank>,
-    /// Name of the host that the member runs on. See docs/hosts.md#members.
+    /// Name of the host that the member runs on. See `phalanx docs hosts members`.
     host: Option<NewHostName>,
     /// Labels, instead of `host`: any host that has all of them.
     labels: Option<Vec<Label>>,
@@ -98,14 +99,14 @@ pub(super) struct MemberTable {
     #[schemars(extend("default" = false))]
     plan: Option<bool>,
     /// Ask for a person's attention when its command waits at a prompt. See
-    /// docs/lifecycle.md#prompts-of-plain-programs.
+    /// `phalanx docs lifecycle prompts-of-plain-programs`.
     #[schemars(extend("default" = true))]
     attention: Option<bool>,
     /// Notification of free tasks while the member is idle, as `pull` in
     /// `[team.board]`, which is the default.
     pull: Option<Pull>,
     /// `true` or the name of a branch: the member works in its own git worktree, also on another
-    /// host. See docs/hosts.md#worktrees.
+    /// host. See `phalanx docs hosts worktrees`.
     #[serde(default, with = "As::<WorktreeKey>")]
     worktree: Option<WorktreeRequest>,
     /// Revision that the branch of its worktree starts from, if it is new, instead of `base` in
@@ -118,7 +119,7 @@ pub(super) struct MemberTable {
     /// to start.
     scale: Option<KeyedTable<ScaleTable>>,
     /// The check whether the member is ready; without one it is when its program runs. See
-    /// docs/manifest.md#services.
+    /// `phalanx docs manifest services`.
     ready: Option<KeyedTable<ReadyCheck>>,
     /// Members that must be ready before this one is started, as `member:NAME`.
     after: Option<Vec<String>>,
@@ -126,20 +127,20 @@ pub(super) struct MemberTable {
     #[schemars(extend("default" = "never"))]
     restart: Option<Choice<Restart>>,
     /// Each task of this member is a run of its own. A role can set this, too. See
-    /// docs/manifest.md#task-mode.
+    /// `phalanx docs manifest task-mode`.
     #[schemars(extend("default" = false))]
     task_only: Option<bool>,
-    /// Rules in addition to those of the team and the role. See docs/decisions.md#rules.
+    /// Rules in addition to those of the team and the role. See `phalanx docs decisions rules`.
     #[serde(default)]
     rules: KeyedTable<RuleSet>,
-    /// The users that may request work of this member. See docs/manifest.md#teamaccess.
+    /// The users that may request work of this member. See `phalanx docs manifest teamaccess`.
     #[serde(default)]
     access: KeyedTable<LinkAccess>,
     /// Limits on what this member may use; each member of a `scale` has its own. See
-    /// docs/dashboard.md#budgets.
+    /// `phalanx docs dashboard budgets`.
     pub(super) budget: Option<KeyedTable<Budget>>,
     /// The only tools that the member may use, if its program can enforce that. See
-    /// docs/manifest.md#tools.
+    /// `phalanx docs manifest tools`.
     allowed_tools: Option<RuleList>,
     /// Tools that the member may not use.
     #[serde(default)]

@@ -38,13 +38,13 @@ pub(super) struct RoleTable {
     wrap: Option<Vec<PlainText>>,
     /// Colour of the members.
     color: Option<Color>,
-    /// Each task of these members is a run of its own. See docs/manifest.md#task-mode.
+    /// Each task of these members is a run of its own. See `phalanx docs manifest task-mode`.
     task_only: bool,
-    /// The only tools that the members may use. See docs/manifest.md#tools.
+    /// The only tools that the members may use. See `phalanx docs manifest tools`.
     allowed_tools: Option<RuleList>,
     /// Tools that the members may not use.
     disallowed_tools: RuleList,
-    /// The users that may request work of the members. See docs/manifest.md#teamaccess.
+    /// The users that may request work of the members. See `phalanx docs manifest teamaccess`.
     access: KeyedTable<LinkAccess>,
 }
 

@@ -69,17 +69,17 @@ pub(super) struct ManifestTable {
     team: Option<KeyedTable<TeamTable>>,
     /// The variables of the caller that members inherit.
     env: KeyedTable<EnvRules>,
-    /// Patterns that answer requests of members. See docs/decisions.md#rules.
+    /// Patterns that answer requests of members. See `phalanx docs decisions rules`.
     rules: KeyedTable<RulesTable>,
-    /// Roles by name. See docs/manifest.md#roles.
+    /// Roles by name. See `phalanx docs manifest roles`.
     role: BTreeMap<RoleName, KeyedTable<RoleTable>>,
     /// Values for members that do not set them.
     defaults: KeyedTable<DefaultsTable>,
-    /// The creation of git worktrees for members. See docs/hosts.md#worktrees.
+    /// The creation of git worktrees for members. See `phalanx docs hosts worktrees`.
     worktree: KeyedTable<Rules>,
-    /// Commands that run at events. See docs/events.md#hooks.
+    /// Commands that run at events. See `phalanx docs events hooks`.
     hook: TableList<HookTable>,
-    /// Hosts on which members can run. See docs/hosts.md.
+    /// Hosts on which members can run. See `phalanx docs hosts`.
     host: TableList<HostConfig>,
     /// The members of the team.
     member: TableList<MemberTable>,
@@ -121,12 +121,12 @@ pub(super) struct TeamTable {
     /// Purpose of the team.
     description: Option<String>,
     /// Address of a PostgreSQL database to keep the team in, `postgres://…`; files if omitted. See
-    /// docs/hosts.md#the-shared-store.
+    /// `phalanx docs hosts the-shared-store`.
     store: Option<NonBlank>,
-    /// The kind of members that do the tasks. See docs/manifest.md#task-mode.
+    /// The kind of members that do the tasks. See `phalanx docs manifest task-mode`.
     #[schemars(extend("default" = "teammate"))]
     mode: Option<Choice<TeamMode>>,
-    /// Where members run. See docs/backends.md.
+    /// Where members run. See `phalanx docs backends`.
     backend: Option<Choice<BackendChoice>>,
     /// Arrangement of the members' panes.
     layout: Option<Choice<Layout>>,
@@ -141,7 +141,7 @@ pub(super) struct TeamTable {
     /// Access of teammates to a member's output with `logs` and `peek`.
     privacy: Option<Choice<Privacy>>,
     /// Maximum number of open tasks that one member may have assigned to another. See
-    /// docs/lifecycle.md#task-limits.
+    /// `phalanx docs lifecycle task-limits`.
     max_per_link: Option<AtLeast<1>>,
     /// Maximum number of open tasks of a member when another task is assigned.
     max_per_member: Option<AtLeast<1>>,
@@ -156,33 +156,33 @@ pub(super) struct TeamTable {
     /// not hang.
     hang_after: Option<AtLeast<1>>,
     /// A program with arguments that runs for each request that waits for a person. See
-    /// docs/decisions.md#announcements.
+    /// `phalanx docs decisions announcements`.
     notify: Option<Argv>,
-    /// Limits on what all members together may use. See docs/dashboard.md#budgets.
+    /// Limits on what all members together may use. See `phalanx docs dashboard budgets`.
     budget: KeyedTable<Budget>,
     /// Dollars per million tokens by model, for programs that report no cost.
     prices: BTreeMap<String, KeyedTable<Price>>,
     /// Continuation after a usage limit of a provider. See
-    /// docs/dashboard.md#usage-limits-of-a-provider.
+    /// `phalanx docs dashboard usage-limits-of-a-provider`.
     resume_limited: KeyedTable<ResumePolicy>,
     /// Minutes between reminders for overdue answers and tasks. They may be a fraction; without the
-    /// key no reminders are sent. See docs/decisions.md#reminders.
+    /// key no reminders are sent. See `phalanx docs decisions reminders`.
     followup_interval_minutes: Option<Interval>,
     /// Number of reminders before the escalation. With 0 a silent task is escalated after one
     /// interval. Requires `followup_interval_minutes`.
     #[schemars(extend("default" = MAX_REMINDERS))]
     followup_max_reminders: Option<ReminderCount>,
     /// Escalation of a task without progress. Requires `followup_interval_minutes`. See
-    /// docs/decisions.md#stale-tasks.
+    /// `phalanx docs decisions stale-tasks`.
     #[schemars(extend("default" = Escalation::default()))]
     escalation_mode: Option<Choice<Escalation>>,
-    /// Permitted messages between members and roles. See docs/messages.md#routing.
+    /// Permitted messages between members and roles. See `phalanx docs messages routing`.
     routing: KeyedTable<RoutingPolicy>,
-    /// Demands on those who use the task board. See docs/lifecycle.md#demands-of-a-team.
+    /// Demands on those who use the task board. See `phalanx docs lifecycle demands-of-a-team`.
     board: KeyedTable<BoardPolicy>,
     /// The users and channels whose requests the team carries out.
     access: KeyedTable<AccessLists>,
-    /// The directory for files that members produce. See docs/cli/places.md#workspace.
+    /// The directory for files that members produce. See `phalanx docs cli/places workspace`.
     workspace: KeyedTable<WorkspaceRules>,
 }
 

@@ -18,7 +18,7 @@ pub fn manifest(list: &ProcessList, file: &str, team: &str, next: &str) -> Strin
     let mut whole = format!(
         "# Made by `phalanx init --from {file}`. Run it with:\n#\n#     {next}\n#\n\
          # Relative paths start in the directory in which `up` is run.\n\
-         # docs/manifest.md explains every key.\n"
+         # `phalanx docs manifest` explains every key.\n"
     );
     let notes: Vec<String> = list.notes.iter().map(|note| comment(note)).collect();
     if !notes.is_empty() {

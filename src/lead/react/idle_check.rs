@@ -1,7 +1,7 @@
 //! Schedules screen checks of native members: of those that have not reported idle, which would
 //! count as working indefinitely, and of all in their first minutes, when a program may ask a
-//! person something before it reads its mail. A check is slow, so the first ones wait until most
-//! have reported.
+//! person something before it reads its mail. In its first seconds such a question has to be seen
+//! soon; later a check is slow for what it finds, so it waits until most have reported.
 
 use crate::effect::Effect;
 use crate::state::{State, TrackedMember};
@@ -12,8 +12,14 @@ use model::time::Timestamp;
 const FIRST_MS: u64 = 15_000;
 /// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
-/// Time from the start of a member, or of its work, to the first check for questions, in ms.
+/// Time from the start of a member's work to the first check for questions, in ms.
 const QUESTIONS_MS: u64 = 5_000;
+/// Time from the start of a member for which the questions of a first start are looked for, in ms.
+const STARTING_MS: u64 = 30_000;
+/// Time between two checks of a starting member, and from its start to the first one, in ms.
+const STARTING_AGAIN_MS: u64 = 1_000;
+/// Time between two checks of a member that waits for a person, in ms.
+const BLOCKED_AGAIN_MS: u64 = 5_000;
 /// Time from the start of an idle member to the last check, in ms, unless it waits for a person.
 const UNTIL_MS: u64 = 120_000;
 
@@ -38,12 +44,20 @@ fn due(view: &TrackedMember) -> Option<Timestamp> {
     if !view.native || !view.watched || view.ending.is_some() {
         return None;
     }
-    let next = |first: Timestamp| view.idle_checked_at.map_or(first, |at| at.plus_ms(AGAIN_MS));
+    let starting = view.since.plus_ms(STARTING_MS);
+    let looks_often = |at: Timestamp| at < starting && !view.is_elsewhere;
+    let next = |first: Timestamp| match view.idle_checked_at {
+        None if looks_often(first) => view.since.plus_ms(STARTING_AGAIN_MS),
+        None => first,
+        Some(at) if looks_often(at) => at.plus_ms(STARTING_AGAIN_MS),
+        Some(at) if view.is_blocked => at.plus_ms(BLOCKED_AGAIN_MS),
+        Some(at) => at.plus_ms(AGAIN_MS),
+    };
     match view.state {
         MemberState::Working => {
             let first = view.state_since.plus_ms(FIRST_MS);
             match view.idle_checked_at {
-                Some(at) if at < first => Some(first),
+                Some(at) if at < first && !looks_often(at) && !view.is_blocked => Some(first),
                 Some(_) | None => Some(next(view.state_since.plus_ms(QUESTIONS_MS))),
             }
         }

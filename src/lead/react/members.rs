@@ -143,6 +143,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
         quiet: None,
         native: record.is_native(),
+        is_elsewhere: record.is_elsewhere,
         says_active: None,
         is_blocked: record.is_blocked(),
         has_failed: record.turn_error().is_some(),

@@ -9,7 +9,7 @@ use model::id::{MemberName, RequestId};
 use model::members::lifecycle::{Cause, MemberState};
 use model::time::Timestamp;
 
-const AGREED: &str = "shut down as agreed";
+const AGREED: &str = "as agreed";
 const NO_REASON: &str = "no reason given";
 
 pub(super) fn handle_requests(
@@ -54,10 +54,10 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
         // An earlier lead recorded the consent and died before stopping the run.
         Some((true, Cause::Released, AGREED, ShutdownOutcome::Closed))
     } else if request.force {
-        Some((false, Cause::Forced, "ended by force", ShutdownOutcome::Forced))
+        Some((false, Cause::Forced, "by force", ShutdownOutcome::Forced))
     } else if !view.reads_mail {
         // It reads no mail, so it cannot be asked for consent.
-        Some((false, Cause::Released, "shut down", ShutdownOutcome::Closed))
+        Some((false, Cause::Released, "on request", ShutdownOutcome::Closed))
     } else {
         None
     };
@@ -205,7 +205,7 @@ pub(super) fn stop(state: &mut State, end: LeadEnd, force: bool, effects: &mut V
     };
     state.phase = Phase::Stopping { end, force };
     let reason = match end {
-        LeadEnd::TasksOver => "all tasks are over",
+        LeadEnd::TasksOver => "all tasks are done",
         LeadEnd::Stopped | LeadEnd::Carried | LeadEnd::Left | LeadEnd::TeamGone => {
             "the team is stopped"
         }

@@ -10,6 +10,9 @@ use crate::time::{Timestamp, human};
 /// Time for which a program that took a message counts as working on it, in ms, until it reports
 /// the end of a turn. Claude Code 2.1.34 marks mail as read 0.2 s before it reports that it works.
 const TAKING_UP_MS: u64 = 5_000;
+/// Time after its turn for which a native program may begin the next one with mail that it took
+/// during that turn, in ms. 2.1.34 rested for up to 0.7 s in between.
+const NEXT_TURN_MS: u64 = 1_500;
 /// Time after which a member that rests and has not taken its mail does not respond, in ms.
 const UNTAKEN_MS: u64 = 60_000;
 
@@ -401,6 +404,10 @@ fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
     });
     if took.is_some() && evidence.screen != Some(&ScreenSign::Idle) {
         return works(took, "it has just taken its mail");
+    }
+    let has_taken = record.is_native() && evidence.mail_changed_at.is_some();
+    if has_taken && rests_since.is_some_and(|since| evidence.now.since(since) < NEXT_TURN_MS) {
+        return works(since, "its turn has just ended, and mail of that time begins the next one");
     }
     let because = match (says_idle, evidence.screen) {
         (_, Some(ScreenSign::Idle)) => "its screen shows that it rests, and it has taken all mail",

@@ -1,6 +1,6 @@
 //! Launch specs of teammates, and templates from which the lead makes launch specs on demand.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,22 @@ pub struct LaunchSpec {
     /// Conversation that the member works for; `None` means `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
+    /// The entry of a manifest that it comes from; `None` for a member that was added by hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryDigests>,
+}
+
+/// Digests of the values of a manifest's entry, by key: they tell what a later manifest changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EntryDigests(pub BTreeMap<String, String>);
+
+impl EntryDigests {
+    /// Returns the keys whose values differ, in alphabetical order.
+    pub fn differing(&self, other: &EntryDigests) -> Vec<String> {
+        let keys: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        keys.into_iter().filter(|key| self.0.get(*key) != other.0.get(*key)).cloned().collect()
+    }
 }
 
 /// Bounds on the number of members created from a template.

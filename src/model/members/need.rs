@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::decisions::question::QuestionKind;
+use crate::id::MemberName;
 
 /// The thing that a member waits for.
 #[derive(
@@ -43,6 +44,36 @@ impl Need {
     /// The name in `--json`, and in tables after "waits for you:".
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns what a member does that has this need: `needs a login`.
+    pub fn words(self) -> &'static str {
+        match self {
+            Need::Permission => "asks for a permission",
+            Need::Plan => "asks about its plan",
+            Need::Question => "asks a question",
+            Need::Login => "needs a login",
+            Need::Trust => "asks whether it may trust the directory",
+            Need::Limit => "is at its usage limit",
+            Need::Prompt => "waits at its prompt",
+            Need::Dialog => "shows a dialog",
+            Need::Error => "has an error",
+        }
+    }
+
+    /// Returns the command with which a person sees to it, where no request can be answered.
+    pub fn remedy(self, name: &MemberName) -> String {
+        match self {
+            Need::Prompt => format!("`phalanx type {name} TEXT --enter` answers it"),
+            Need::Login => format!("`phalanx attach {name}`, and log in on its screen"),
+            Need::Limit => "nothing: it continues after the limit".to_owned(),
+            Need::Permission
+            | Need::Plan
+            | Need::Question
+            | Need::Trust
+            | Need::Dialog
+            | Need::Error => format!("`phalanx attach {name}`, and answer on its screen"),
+        }
     }
 
     /// Returns the need that a profile's rule names: `needs_login`, `dialog:NAME` or the word of an

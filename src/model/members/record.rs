@@ -7,7 +7,7 @@ use crate::board::policy::Pull;
 use crate::board::waiting::Ability;
 use crate::id::{HostName, Incarnation, MemberName, TaskId, TeamName, agent_id};
 use crate::mail::access::LinkAccess;
-use crate::members::launch::ability;
+use crate::members::launch::{EntryDigests, ability};
 use crate::members::lifecycle::MemberState;
 use crate::members::mode::Mode;
 use crate::members::need::Need;
@@ -87,6 +87,9 @@ pub struct LaunchRequest {
     /// file is readable by its owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
+    /// The entry of the manifest that it was started from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<EntryDigests>,
 }
 
 impl LaunchRequest {
@@ -175,6 +178,21 @@ const BLOCKED: &str = "blocked: ";
 /// `needs_login`, `prompt` or a word for an error, `text` what the screen says.
 pub fn blocked_reason(what: &str, text: &str) -> String {
     format!("{BLOCKED}{what} ({text})")
+}
+
+/// Returns what a program waits for, as its screen shows, and the text about it, from the reason of
+/// its run; `None` if this is another reason.
+pub fn need_in(reason: &str) -> Option<(Need, &str)> {
+    let reason = reason.strip_prefix(BLOCKED)?;
+    let (what, text) = match (reason.split_once(" ("), reason.split_once(": ")) {
+        (Some((what, text)), _) if !what.contains(' ') => {
+            (what, text.strip_suffix(')').unwrap_or(text))
+        }
+        (_, Some((what, text))) => (what, text),
+        (_, None) => (reason, reason),
+    };
+    let of_rule = text.strip_prefix("rule ").and_then(|text| text.split_once(": "));
+    Some((Need::of_screen(what), of_rule.map_or(text, |(_, shown)| shown)))
 }
 
 /// Reason given for a run whose pane was closed.
@@ -365,16 +383,7 @@ impl MemberRecord {
 
     /// Returns what the program waits for, as its screen shows, and the text about it.
     pub fn need(&self) -> Option<(Need, &str)> {
-        let reason = self.reason.as_deref()?.strip_prefix(BLOCKED)?;
-        let (what, text) = match (reason.split_once(" ("), reason.split_once(": ")) {
-            (Some((what, text)), _) if !what.contains(' ') => {
-                (what, text.strip_suffix(')').unwrap_or(text))
-            }
-            (_, Some((what, text))) => (what, text),
-            (_, None) => (reason, reason),
-        };
-        let of_rule = text.strip_prefix("rule ").and_then(|text| text.split_once(": "));
-        Some((Need::of_screen(what), of_rule.map_or(text, |(_, shown)| shown)))
+        need_in(self.reason.as_deref()?)
     }
 
     /// Returns true for a worker of phalanx.

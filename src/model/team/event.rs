@@ -36,6 +36,7 @@ pub enum EventKind {
     MemberPlaced,
     MemberReady,
     MemberServes,
+    MemberRenamed,
     MemberState,
     MemberStartFailed,
     MemberFallback,

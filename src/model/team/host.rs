@@ -39,7 +39,7 @@ pub struct HostConfig {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<RemotePath>>")]
     pub phalanx: Option<String>,
     /// Git remote through which the commits of worktrees go, a name or an address; by default they
-    /// go through the ssh connection. See docs/hosts.md#worktrees-on-other-hosts.
+    /// go through the ssh connection. See `phalanx docs hosts worktrees-on-other-hosts`.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "As::<Option<NonBlank>>")]
     pub remote: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! Settings of a team, stored in `phalanx/team.json` beside the team file. The manifest or the
 //! command line sets them, and every later lead reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,6 +138,15 @@ pub struct Creator {
     pub member: MemberName,
 }
 
+/// The part of a manifest that `up` keeps, to compare a later one with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedManifest {
+    /// Digest of all that the manifest says.
+    pub digest: String,
+    /// The keys of its tasks.
+    pub tasks: BTreeSet<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Format version of the file.
@@ -229,6 +238,9 @@ pub struct Settings {
     /// Existing worktrees by member. A worktree may outlive its member.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checkouts: BTreeMap<MemberName, Checkout>,
+    /// The manifest that `up` has applied last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<AppliedManifest>,
     /// Set while a command ends the team: until this time no member starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_until: Option<Timestamp>,
@@ -320,6 +332,7 @@ impl Settings {
             workspace: WorkspaceRules::default(),
             worktree: Rules::default(),
             checkouts: BTreeMap::new(),
+            manifest: None,
             ends_until: None,
         }
     }

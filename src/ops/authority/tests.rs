@@ -7,6 +7,7 @@ use strum::VariantArray;
 use super::*;
 use crate::Caller;
 use crate::team;
+use crate::views::overview;
 use model::members::lifecycle::MemberState;
 use model::members::placement::ProcessId;
 use model::members::record::{ExitRecord, MemberRecord};
@@ -249,7 +250,7 @@ fn sec_12_lists_show_a_token_its_own_and_created_teams_only() {
         let listed = team::list(&ctx).expect("a list");
         let names: Vec<&str> = listed.iter().map(|team| team.name.as_str()).collect();
         assert_eq!(names, shown, "{caller:?}");
-        assert_eq!(team::overview(&ctx, 10).teams.len(), shown.len(), "{caller:?}");
+        assert_eq!(overview::overview(&ctx, 10).teams.len(), shown.len(), "{caller:?}");
     }
     assert_eq!(stage.warnings(&all), [0; 7]);
 }

@@ -20,7 +20,7 @@ pub fn export(team: &TeamStore, all: bool) -> Result<Vec<Task>, OpsError> {
 }
 
 fn select(board: &Board, all: bool) -> Vec<Task> {
-    // The task of a member's readiness is of this run of the team, and its key is no key of a file.
+    // The task of a member's readiness belongs to this run of the team; no file has its key.
     let is_shown = |task: &Task| {
         let is_open = !task.is_internal() && !task.state.frees_dependants();
         (all || is_open) && task.awaited_member().is_none()

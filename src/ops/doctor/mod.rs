@@ -17,6 +17,7 @@ pub use self_test::{CheckReport, CheckVerdict, self_test};
 
 use crate::authority::{self, speaker};
 use crate::ending::by_process;
+use crate::starting::agents::{self, AgentProgram};
 use crate::{Context, OpsError};
 use model::id::TeamName;
 use store::TeamStore;
@@ -28,6 +29,8 @@ pub struct Checked {
     pub teams: usize,
     /// Number of tmux servers checked.
     pub servers: usize,
+    /// The agents on the caller's PATH.
+    pub agents: Vec<AgentProgram>,
     /// Repaired findings last; within each group the most severe first.
     pub findings: Vec<Finding>,
 }
@@ -67,5 +70,7 @@ pub fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     }
     findings.extend(orphans::orphans(ctx, &servers, &teams, is_person, fix));
     findings.sort_by_key(|finding| (finding.fixed, Reverse(finding.severity)));
-    Ok(Checked { teams: teams.len(), servers: servers.census.len(), findings })
+    let mut agents = agents::on_path(ctx)?;
+    agents::find_versions(ctx, &mut agents);
+    Ok(Checked { teams: teams.len(), servers: servers.census.len(), agents, findings })
 }

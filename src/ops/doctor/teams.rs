@@ -209,7 +209,7 @@ fn members(
     };
     let finding = |record: &MemberRecord| {
         let what = format!(
-            "`{}` is on the roster of team `{}`, but its processes are gone",
+            "`{}` is a member of team `{}`, but its processes are gone",
             record.name,
             team.name()
         );
@@ -220,7 +220,7 @@ fn members(
         };
         let finding = Finding::new("dead_member", Severity::Warning, what, place);
         if led {
-            finding.advise("no action needed: the lead removes it from the roster")
+            finding.advise("no action needed: the lead removes it")
         } else {
             finding.mend(fix, || take_off(ctx, team, record))
         }

@@ -69,7 +69,9 @@ pub fn check_screen(
         Err(_) if before.is_elsewhere => false,
         Err(e) => return Err(e),
     };
-    let unchanged = |now: &MemberRecord| now.state_since == before.state_since;
+    // Two checks can overlap.
+    let unchanged =
+        |now: &MemberRecord| now.state_since == before.state_since && now.reason == before.reason;
     let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
     match first {
         CheckedScreen::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,

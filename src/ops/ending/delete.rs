@@ -2,6 +2,7 @@
 
 use crate::authority::speaker;
 use crate::ending::{by_process, lost_runs};
+use crate::members::launchers::Launcher;
 use crate::members::{account, backends, status};
 use crate::team::lease;
 use crate::team::worktree::{self, Removal};
@@ -37,13 +38,15 @@ pub fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError>
     lease::must_be_free(team)?;
     lease::must_be_left(ctx, team)?;
     status::see_off(team)?;
-    let mut live = status::live_members(team)?;
-    let starting = starting_members(ctx, team)?;
-    live.extend(starting.into_iter().filter(|name| !live.contains(name)).collect::<Vec<_>>());
+    // The launchers before the records: a record is there before its launcher starts.
+    let running = by_process::launchers_of(ctx, team);
+    let records = team.member_records()?;
+    let mut live = status::live_of(&records);
+    live.extend(starting_members(&records, &running, &live));
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
     }
-    must_have_no_lost_run(ctx, team)?;
+    must_have_no_lost_run(team, &records, &running)?;
     failpoint::hit("delete.checked");
     let kept = worktree::clear(ctx, team)?;
     account::unlink_all(team)?;
@@ -56,19 +59,25 @@ pub fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError>
 
 /// Returns the members of launchers that run for a record which is not over. The record of a start
 /// whose spawner was killed may name no process yet, and the launcher would outlive the team.
-fn starting_members(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
-    let running = by_process::launchers_of(ctx, team);
-    let records = if running.is_empty() { Vec::new() } else { team.member_records()? };
+fn starting_members(
+    records: &[MemberRecord],
+    running: &[Launcher],
+    live: &[MemberName],
+) -> Vec<MemberName> {
     let runs = |record: &MemberRecord| running.iter().any(|run| record.is(&run.incarnation));
-    let starting = records.into_iter().filter(|record| !record.state.is_over() && runs(record));
-    Ok(starting.map(|record| record.name).collect())
+    let starting = records.iter().filter(|record| !record.state.is_over() && runs(record));
+    starting.map(|record| record.name.clone()).filter(|name| !live.contains(name)).collect()
 }
 
 /// Rejects a team with a process that no record names: it would outlive the team. A process that
 /// has just finished may need a moment to exit.
-fn must_have_no_lost_run(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
-    for process in lost_runs::lost_runs(ctx, team) {
-        if !proc::wait_exit(process, status::EXIT_LIMIT) {
+fn must_have_no_lost_run(
+    team: &TeamStore,
+    records: &[MemberRecord],
+    running: &[Launcher],
+) -> Result<(), OpsError> {
+    for Launcher { process, .. } in lost_runs::unrecorded(running, records) {
+        if !proc::wait_exit(*process, status::EXIT_LIMIT) {
             let (pid, name) = (process.pid, team.name());
             let what = format!(
                 "process {pid} belongs to team `{name}`, but no member record names it; end it with `phalanx down --force -t {name}`"

@@ -3,27 +3,26 @@
 use crate::Context;
 use crate::ending::by_process::{self, EndedRun};
 use crate::members::launchers::Launcher;
+use model::members::record::MemberRecord;
 use store::{StoreError, TeamStore};
-use sys::proc::Process;
 
-/// Returns the launchers of one team that no record names.
-pub fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
-    lost_launchers(ctx, team).into_iter().map(|launcher| launcher.process).collect()
-}
-
-fn lost_launchers(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
-    let mut running = by_process::launchers_of(ctx, team);
-    // Read once: with many members, each launcher would read all of their records again.
-    match team.member_records() {
-        Ok(known) => running.retain(|run| !known.iter().any(|known| known.is(&run.incarnation))),
-        Err(_) => running.retain(|run| is_orphan(ctx, run)),
-    }
-    running
+/// Returns the launchers among `running` that none of the team's records names. Records that are
+/// read later than the launchers name each run that had begun.
+pub(crate) fn unrecorded<'a>(
+    running: &'a [Launcher],
+    records: &'a [MemberRecord],
+) -> impl Iterator<Item = &'a Launcher> {
+    running.iter().filter(|run| !records.iter().any(|record| record.is(&run.incarnation)))
 }
 
 /// Ends the runs of one team that no record names, and closes their panes.
 pub fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<EndedRun> {
-    let lost = lost_launchers(ctx, team);
+    let running = by_process::launchers_of(ctx, team);
+    // Read once: with many members, each launcher would read all of their records again.
+    let lost: Vec<Launcher> = match team.member_records() {
+        Ok(records) => unrecorded(&running, &records).cloned().collect(),
+        Err(_) => running.into_iter().filter(|run| is_orphan(ctx, run)).collect(),
+    };
     by_process::end_runs(ctx, &lost).into_iter().map(|(_, ended)| ended).collect()
 }
 

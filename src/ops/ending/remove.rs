@@ -1,6 +1,8 @@
 //! Removes runs that are over: takes the members off the roster, releases their tasks, and
 //! notifies the lead and the journal. Every step is idempotent.
 
+use std::collections::BTreeMap;
+
 use crate::board::task;
 use crate::ending::stop::{self, StopMode};
 use crate::mail::post::{Post, send_all};
@@ -24,8 +26,44 @@ const LAST_WORDS_MS: u64 = 10_000;
 const TASKS_NAMED: usize = 5;
 const SUBJECT: usize = 80;
 
-/// The tasks that an ended run held, and the board before their release.
-type Released = (Vec<Task>, Board);
+/// A run that leaves the roster.
+struct LeavingRun<'a> {
+    run: &'a MemberRemoval,
+    /// Its record, if it has one.
+    record: Option<MemberRecord>,
+    /// It was on the roster until now.
+    was_on: bool,
+}
+
+/// The tasks that ended runs held.
+#[derive(Default)]
+struct ReleasedRuns<'a> {
+    tasks: BTreeMap<&'a Incarnation, Result<Vec<Task>, OpsError>>,
+    /// The board before they were released.
+    board: Board,
+    /// The failure of several runs at once, which are not among `tasks`.
+    failure: Option<OpsError>,
+}
+
+impl<'a> ReleasedRuns<'a> {
+    /// Releases what these runs held, under one lock of the board; a run that was released before is
+    /// skipped, because the roster's lock may have to be taken several times.
+    fn release(&mut self, team: &TeamStore, leaving: &[LeavingRun<'a>]) {
+        let due = leaving.iter().map(|one| one.run);
+        let due = due.filter(|run| !self.tasks.contains_key(&run.incarnation));
+        let (runs, names): (Vec<_>, Vec<_>) = due.map(|run| (&run.incarnation, &run.name)).unzip();
+        if runs.is_empty() {
+            return;
+        }
+        match task::release_all(team, &names) {
+            Ok((tasks, board)) => {
+                self.tasks.extend(runs.into_iter().zip(tasks));
+                (self.board, self.failure) = (board, None);
+            }
+            Err(e) => self.failure = Some(e),
+        }
+    }
+}
 
 /// A run that has left the team, and the tasks that it gave back.
 #[derive(Debug, Clone)]
@@ -78,31 +116,34 @@ pub fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsErr
     }
     team.record_all(events)?;
     failpoint::hit("remove.ended");
-    // Set once, because the roster's lock may have to be taken several times.
-    let mut released: Vec<Option<Result<Released, OpsError>>> =
-        ended.iter().map(|_| None).collect();
-    let left = team.change_roster(|roster| {
-        let mut left = Vec::new();
-        for (one, released) in ended.iter().zip(&mut released) {
-            // Under this lock: a newer run of the name joins under it before it claims a task, so
-            // neither its entry nor its tasks are taken for those of the ended run (SD-10, TK-02).
-            let record = team.member_record(&one.name)?;
-            let is_task_run = record.as_ref().is_some_and(|record| record.request.task.is_some());
-            let is_latest = record.is_none_or(|record| record.is(&one.incarnation));
-            left.push(is_latest.then(|| {
-                released.get_or_insert_with(|| task::release(team, &one.name));
-                (roster.leave(&one.name), is_task_run)
-            }));
+    let mut released = ReleasedRuns::default();
+    let leaving = team.change_roster(|roster| {
+        // Under this lock: a newer run of the name joins under it before it claims a task, so
+        // neither its entry nor its tasks are taken for those of the ended run (SD-10, TK-02).
+        let mut leaving = Vec::new();
+        for run in &ended {
+            let record = team.member_record(&run.name)?;
+            if record.as_ref().is_none_or(|record| record.is(&run.incarnation)) {
+                leaving.push(LeavingRun { run, record, was_on: false });
+            }
         }
-        Ok(left)
+        released.release(team, &leaving);
+        for one in &mut leaving {
+            one.was_on = roster.leave(&one.run.name);
+        }
+        Ok(leaving)
     })?;
     failpoint::hit("remove.left");
+    first_error = first_error.and(released.failure.map_or(Ok(()), Err));
     let mut removed = Vec::new();
-    for ((one, left), released) in ended.into_iter().zip(left).zip(released) {
-        let (Some((was_on, is_task_run)), Some(released)) = (left, released) else { continue };
-        match released.and_then(|released| conclude(team, one, released)) {
-            Ok(released) if was_on => {
-                removed.push(RemovedMember { run: one, released, is_task_run })
+    for leaving in leaving {
+        let Some(tasks) = released.tasks.remove(&leaving.run.incarnation) else { continue };
+        let conclude = |tasks| conclude(team, &leaving, &released.board).map(|()| tasks);
+        match tasks.and_then(conclude) {
+            Ok(released) if leaving.was_on => {
+                let is_task_run =
+                    leaving.record.is_some_and(|record| record.request.task.is_some());
+                removed.push(RemovedMember { run: leaving.run, released, is_task_run });
             }
             Ok(_) => {}
             Err(e) => first_error = first_error.and(Err(e)),
@@ -113,25 +154,17 @@ pub fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsErr
 }
 
 /// Announces the tasks that the member ended without announcing them, and removes the links that
-/// only it needed. Returns the released tasks.
-fn conclude(
-    team: &TeamStore,
-    one: &MemberRemoval,
-    (released, board): Released,
-) -> Result<Vec<Task>, OpsError> {
-    if let Some(record) =
-        team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
-    {
-        // A process exits soon after the action that ended a task.
-        let exit = record.exit.as_ref();
-        let since = exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
-        let ended = task::ended_by(&board, &one.name, since);
-        if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
-            task::journal_ends(team, &ended, &team.events_since(first)?)?;
-        }
-        account::unlink(team, &record)?;
+/// only it needed. `board` is that before its tasks were released.
+fn conclude(team: &TeamStore, leaving: &LeavingRun<'_>, board: &Board) -> Result<(), OpsError> {
+    let Some(record) = &leaving.record else { return Ok(()) };
+    // A process exits soon after the action that ended a task.
+    let exit = record.exit.as_ref();
+    let since = exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
+    let ended = task::ended_by(board, &leaving.run.name, since);
+    if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
+        task::journal_ends(team, &ended, &team.events_since(first)?)?;
     }
-    Ok(released)
+    Ok(account::unlink(team, record)?)
 }
 
 /// Removes a run whose processes are gone. Its placement is closed first, if it is proven ours.
@@ -235,6 +268,7 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
+    use tempfile::TempDir;
 
     use super::*;
     use model::id::{TaskId, TeamName};
@@ -242,7 +276,7 @@ mod tests {
     use model::team::settings::Settings;
     use model::team::{Member, Team};
     use model::time::Timestamp;
-    use store::Store;
+    use store::{NewTask, Store};
 
     const AT: Timestamp = Timestamp(1);
 
@@ -250,6 +284,33 @@ mod tests {
         let record = sample::record("ann", sample::run(1), "worker", AT);
         let reason = "exited with code 7".to_owned();
         MemberRemoval { name: record.name, incarnation: record.incarnation, cause, reason }
+    }
+
+    fn stage() -> (TempDir, TeamStore) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let name = TeamName::new("demo").expect("name");
+        let file = Team::found(&name, "", "team-lead", "session", "/", AT);
+        let team = Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8));
+        (dir, team.expect("a team"))
+    }
+
+    /// Puts a run on the roster, with its record.
+    fn join(team: &TeamStore, name: &str, run: &Incarnation) -> MemberRecord {
+        let entry = json!({"name": name, "agentId": format!("{name}@demo")});
+        let member = entry.as_object().and_then(Member::read).expect("an entry");
+        team.change_roster(|roster| roster.join(&member)).expect("on the roster");
+        let record = sample::record(name, run.clone(), "worker", AT);
+        team.begin_record(&record).expect("a record");
+        record
+    }
+
+    fn vanished(record: &MemberRecord) -> MemberRemoval {
+        MemberRemoval {
+            name: record.name.clone(),
+            incarnation: record.incarnation.clone(),
+            cause: Cause::Vanished,
+            reason: "its process is gone".to_owned(),
+        }
     }
 
     #[test]
@@ -273,31 +334,49 @@ mod tests {
         assert!(said(&gone(Cause::Forced), &tasks).contains("#5 \"Build␊it\", 2 more."));
     }
 
+    /// SD-10: of runs that leave together each gives back its own tasks, and one that a newer run
+    /// has followed gives back none.
+    #[test]
+    fn sd_10_runs_that_leave_together_give_back_their_own_tasks() {
+        let (_dir, team) = stage();
+        let names = ["ann", "bob", "cyd"];
+        let runs = [1, 2, 3].map(sample::run);
+        for (name, run) in names.iter().zip(&runs) {
+            let record = join(&team, name, run);
+            let task = NewTask { subject: format!("of {name}"), ..NewTask::default() };
+            let task = team.create_tasks(&[task], "team-lead", AT).expect("a task").remove(0);
+            team.claim(task.id, &record.name, false, AT).expect("claimed");
+        }
+        team.begin_record(&sample::record("bob", sample::run(4), "worker", AT)).expect("newer");
+        let gone: Vec<MemberRemoval> = names
+            .iter()
+            .zip(&runs)
+            .map(|(name, run)| vanished(&sample::record(name, run.clone(), "worker", AT)))
+            .collect();
+        remove(&team, &gone).expect("removed");
+        let left = team.events().expect("the journal").into_iter();
+        let left = left.filter(|event| event.event == EventKind::MemberLeft);
+        let left: Vec<_> =
+            left.map(|event| (event.member, event.detail["released"].clone())).collect();
+        let of = |name: &str, task: &str| (MemberName::new(name).ok(), json!([task]));
+        assert_eq!(left, [of("ann", "1"), of("cyd", "3")]);
+        let owners = team.board().expect("readable").tasks.into_values().map(|task| task.owner);
+        assert_eq!(owners.collect::<Vec<_>>(), [None, Some("bob".to_owned()), None]);
+    }
+
     /// SD-10: a run that begins while an earlier run of the name is removed stays on the roster.
     #[test]
     fn sd_10_run_begun_during_retirement_stays_on_the_roster() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let name = TeamName::new("demo").expect("name");
-        let file = Team::found(&name, "", "team-lead", "session", "/", AT);
-        let team =
-            Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8)).expect("a team");
-        let entry = json!({"name": "ann", "agentId": "ann@demo"});
-        let member = entry.as_object().and_then(Member::read).expect("an entry");
-        team.change_roster(|roster| roster.join(&member)).expect("on the roster");
-        let [before, after] = [1, 2].map(|n| sample::record("ann", sample::run(n), "worker", AT));
-        team.begin_record(&before).expect("a record");
-        let gone = MemberRemoval {
-            name: before.name.clone(),
-            incarnation: before.incarnation.clone(),
-            cause: Cause::Vanished,
-            reason: "its process is gone".to_owned(),
-        };
+        let (_dir, team) = stage();
+        let before = join(&team, "ann", &sample::run(1));
+        let after = sample::record("ann", sample::run(2), "worker", AT);
+        let gone = vanished(&before);
         let changes = team.changes().expect("a watch");
         let begins = |team: &TeamStore| {
             let is_told = || !team.events().expect("the journal").is_empty();
             while !is_told() {
                 assert!(
-                    changes.wait(Duration::from_secs(20)),
+                    !changes.wait(Duration::from_secs(20)).is_empty(),
                     "the first run was not brought to its end"
                 );
             }

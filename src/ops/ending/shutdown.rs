@@ -16,6 +16,7 @@ use model::mail::protocol::{self, Message};
 use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
 use model::text;
+use model::topic::Topic;
 use store::TeamStore;
 use sys::clock::Deadline;
 use sys::parallel::parallel_map;
@@ -363,8 +364,16 @@ pub fn await_end(
         Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
         Err(e) => return Err(e.into()),
     };
+    let mut changed = BTreeSet::from([Topic::Everything]);
+    let mut sweep = Deadline::after(SWEEP);
     loop {
-        match await_step(team, requests) {
+        if sweep.expired() {
+            changed.insert(Topic::Everything);
+        }
+        if changed.contains(&Topic::Everything) {
+            sweep = Deadline::after(SWEEP);
+        }
+        match await_step(team, requests, &changed) {
             Ok(Some(awaited)) => return Ok(awaited),
             Ok(None) => {}
             Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
@@ -390,30 +399,37 @@ pub fn await_end(
             return Err(OpsError::Deadline { what, limit: limit.saturating_add(MARGIN) });
         }
         let next = if deadline.expired() { latest } else { deadline };
-        changes.wait(SWEEP.min(next.remaining()));
+        changed = changes.wait(sweep.remaining().min(next.remaining()));
     }
 }
 
+/// Reads the requests that have changed; with everything, also whether the lead still runs.
 fn await_step(
     team: &TeamStore,
     requests: &mut [ShutdownRequest],
+    changed: &BTreeSet<Topic>,
 ) -> Result<Option<Awaited>, OpsError> {
     if !team.exists() {
         return Ok(Some(Awaited::TeamGone));
     }
+    let everything = changed.contains(&Topic::Everything);
     // Read before the requests: a lead that exits in between has written its results.
-    let (led, stopped) = (lead::is_led(team)?, lead::stopped(team)?.is_some());
-    for request in requests.iter_mut().filter(|r| r.is_open()) {
+    let lead =
+        if everything { Some((lead::is_led(team)?, lead::stopped(team)?.is_some())) } else { None };
+    let is_changed = |request: &ShutdownRequest| {
+        everything || changed.contains(&Topic::Request(request.id.file_stem()))
+    };
+    for request in requests.iter_mut().filter(|request| request.is_open() && is_changed(request)) {
         *request = team.request(&request.id)?;
     }
     if !requests.iter().any(ShutdownRequest::is_open) {
         return Ok(Some(Awaited::Ended));
     }
     let forced = requests.iter().filter(|request| request.is_open()).all(|request| request.force);
-    Ok(match (led, stopped && forced) {
-        (false, _) => Some(Awaited::LeadGone),
-        (true, true) => Some(Awaited::LeadStopped),
-        (true, false) => None,
+    Ok(match lead {
+        Some((false, _)) => Some(Awaited::LeadGone),
+        Some((true, true)) if forced => Some(Awaited::LeadStopped),
+        Some(_) | None => None,
     })
 }
 
@@ -449,9 +465,11 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, 
 /// Returns the teammates that can be asked to end: those that phalanx started and that are on the
 /// roster or alive.
 pub fn all_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
-    let mut ours = crate::members::status::live_members(team)?;
+    let records = team.member_records()?;
+    let mut ours = crate::members::status::live_of(&records);
     for member in team.team()?.teammates() {
-        if team.member_record(&member.name)?.is_some() && !ours.contains(&member.name) {
+        let is_known = records.iter().any(|record| record.name == member.name);
+        if is_known && !ours.contains(&member.name) {
             ours.push(member.name.clone());
         }
     }

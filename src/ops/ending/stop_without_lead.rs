@@ -120,7 +120,7 @@ fn removal(record: &MemberRecord) -> MemberRemoval {
         name: record.name.clone(),
         incarnation: record.incarnation.clone(),
         cause: Cause::Forced,
-        reason: "ended by force".to_owned(),
+        reason: "by force".to_owned(),
     }
 }
 

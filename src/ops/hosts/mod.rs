@@ -65,7 +65,7 @@ pub fn user_hosts(ctx: &Context) -> Result<Vec<HostConfig>, OpsError> {
 fn of_user(ctx: &Context) -> Result<Vec<ConfiguredHost>, OpsError> {
     read_hosts(&files(ctx)).map_err(|problem| OpsError::Usage {
         problem,
-        hint: Some("the keys are described in docs/hosts.md".to_owned()),
+        hint: Some("the keys are described in `phalanx docs hosts`".to_owned()),
     })
 }
 

@@ -225,7 +225,7 @@ fn must_be_interruptible(
             refused(format!("profile `{}` has no `interrupt` in [keys]", profile.name))
         }
         (Runs::Native, _) => {
-            refused(format!("profile `{}` is native: it reads its mail by itself", profile.name))
+            refused(format!("the program of profile `{}` reads its mail by itself", profile.name))
         }
     }
 }

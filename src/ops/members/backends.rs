@@ -61,9 +61,18 @@ pub(crate) fn choose_backend(
     settings: &Settings,
     asked: Option<BackendChoice>,
 ) -> Result<Chosen, OpsError> {
-    if let (None, Some(backend)) = (&asked, settings.home.chosen) {
-        let (why, auto) = ("as the team's other members", settings.backend == BackendChoice::Auto);
-        return Ok(Chosen { backend, why: why.to_owned(), auto });
+    match (asked, settings.home.chosen) {
+        (None, Some(backend)) => {
+            let auto = settings.backend == BackendChoice::Auto;
+            let why = "as the team's other members".to_owned();
+            return Ok(Chosen { backend, why, auto });
+        }
+        // It is not asked for its version again: members of the team are there.
+        (Some(BackendChoice::Tmux), Some(BackendKind::Tmux)) => {
+            let why = "as requested".to_owned();
+            return Ok(Chosen { backend: BackendKind::Tmux, why, auto: false });
+        }
+        (Some(_) | None, _) => {}
     }
     let asked = asked.unwrap_or(settings.backend);
     let facts = facts(ctx, asked);

@@ -60,8 +60,9 @@ pub fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     let ours = team.recorded_lead().ok().flatten().map(|ours| ours.process);
     let is_ours = |lead: &LeadProcess| {
         let process = |ours: ProcessId| Process { pid: ours.pid, start: ours.start };
-        // The lease excludes phalanx on other hosts, too, whose processes are not visible here.
-        let is_near = team.is_shared() || lead.pid_space == env::pid_space();
+        // The lease excludes phalanx on other hosts, too, whose processes are not visible here; and
+        // in other containers of this host, such as the last run of a container.
+        let is_near = team.is_shared() || host_of(lead) == env::hostname();
         is_near && ours.is_some_and(|ours| has_id_of(lead, process(ours)))
     };
     let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
@@ -79,6 +80,11 @@ pub fn liveness(lead: &LeadProcess) -> Liveness {
         None if lead.pid_space != env::pid_space() => Liveness::Unknown,
         None => Liveness::Dead,
     }
+}
+
+/// Returns the name of the host on which the process claimed to lead.
+pub(crate) fn host_of(lead: &LeadProcess) -> &str {
+    lead.pid_space.split('#').next().unwrap_or_default()
 }
 
 /// Returns the process on record as the lead; `None` if it runs on another host or in another

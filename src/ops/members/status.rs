@@ -239,12 +239,17 @@ pub fn record(team: &TeamStore, name: &MemberName) -> Result<Option<MemberRecord
 
 /// Returns the members whose processes are alive, or may be.
 pub fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    Ok(live_of(&team.member_records()?))
+}
+
+/// As [`live_members`], by these records.
+pub(crate) fn live_of(records: &[MemberRecord]) -> Vec<MemberName> {
     let alive = |r: &MemberRecord| match presence::liveness(r) {
         Liveness::Alive => true,
         Liveness::Dead => false,
         Liveness::Unknown => !r.state.is_over() && r.placement.is_some(),
     };
-    Ok(team.member_records()?.into_iter().filter(alive).map(|r| r.name).collect())
+    records.iter().filter(|record| alive(record)).map(|record| record.name.clone()).collect()
 }
 
 /// Waits for launchers whose program has ended, and which only have to exit.
@@ -455,7 +460,7 @@ fn lead(team: &TeamStore, ours: Option<&LeadRecord>) -> Result<Option<LeadStatus
     }
     let stranger = lead::stranger(team)?.map(|stranger| stranger.lead);
     Ok(stranger.map(|lead| {
-        let host = lead.pid_space.split('#').next().unwrap_or_default().to_owned();
+        let host = lead::host_of(&lead).to_owned();
         let process = lead::process(&lead);
         let is_stopped =
             process.is_some_and(|process| proc::is_stopped(process.pid, process.start));

@@ -1,6 +1,7 @@
 //! The agent programs on the caller's `PATH`, with their versions and with their credentials, as
 //! far as these are known without a network.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use crate::members::profiles;
 use crate::{Caller, Context, OpsError};
-use model::members::launch::WORKER;
+use model::members::launch::LaunchSpec;
 use model::text;
 use profile::{LoginSigns, Profile, builtin_names};
 use sys::exec::{self, ExecCommand};
@@ -29,6 +30,13 @@ pub struct AgentProgram {
     /// `None` if the program did not report one.
     pub version: Option<String>,
     pub login: LoginState,
+}
+
+impl AgentProgram {
+    /// Returns its version for people.
+    pub fn version_words(&self) -> &str {
+        self.version.as_deref().unwrap_or("version unknown")
+    }
 }
 
 /// The credentials of a program.
@@ -69,7 +77,7 @@ pub fn on_path(ctx: &Context) -> Result<Vec<AgentProgram>, OpsError> {
 }
 
 fn agent_program(caller: &Caller, profile: Profile) -> Option<AgentProgram> {
-    let program = profile.program().filter(|_| !profile.needs_command())?;
+    let program = profile.program().filter(|_| profile.is_agent())?;
     let program = env::find_program(program.as_ref(), caller.var("PATH"), &caller.cwd)?;
     let login = profile.login.as_ref().map_or(LoginState::Unknown, |signs| login(caller, signs));
     Some(AgentProgram { profile: profile.name, program, version: None, login })
@@ -90,6 +98,50 @@ fn login(caller: &Caller, signs: &LoginSigns) -> LoginState {
     } else {
         LoginState::NotFound
     }
+}
+
+/// Returns advice for the agents of these members that cannot work here: the program is not on
+/// PATH, or no login of it was found. Each is a line with what to type. Members on other hosts, and
+/// those whose own environment may hold what is missing, are left out. Runs nothing.
+///
+/// # Errors
+/// A profile that cannot be read.
+pub fn advice<'s>(
+    ctx: &Context,
+    specs: impl IntoIterator<Item = &'s LaunchSpec>,
+) -> Result<Vec<String>, OpsError> {
+    let mut seen = BTreeSet::new();
+    let mut lines = Vec::new();
+    for spec in specs {
+        let has_own = spec.host.is_some()
+            || spec.env_file.is_some()
+            || spec.wrap.as_ref().is_some_and(|wrap| !wrap.is_empty());
+        let Some(name) = spec.profile.as_ref().filter(|name| !has_own && seen.insert(*name)) else {
+            continue;
+        };
+        let profile = profiles::find(ctx, name)?;
+        let sets = |variable: &str| spec.env.iter().any(|(name, _)| name == variable);
+        lines.extend(missing(&ctx.caller, &profile, sets));
+    }
+    Ok(lines)
+}
+
+/// Returns what is missing for an agent whose member `sets` some variables.
+fn missing(caller: &Caller, profile: &Profile, sets: impl Fn(&str) -> bool) -> Option<String> {
+    let program = profile.program().filter(|_| profile.is_agent())?;
+    if env::find_program(program.as_ref(), caller.var("PATH"), &caller.cwd).is_none() {
+        let install = profile.install.as_ref().map(|line| format!("; install it: `{line}`"));
+        let install = install.unwrap_or_default();
+        return Some(format!("`{program}` is not on PATH{install}")).filter(|_| !sets("PATH"));
+    }
+    let signs = profile.login.as_ref()?;
+    if login(caller, signs) != LoginState::NotFound || signs.env.iter().any(|name| sets(name)) {
+        return None;
+    }
+    let run = signs.run.as_ref().map(|line| format!("run `{line}`"));
+    let set = signs.env.first().map(|name| format!("set {name}"));
+    let ways: Vec<String> = run.into_iter().chain(set).collect();
+    Some(format!("no login of {} was found; to log in: {}", profile.name, ways.join(", or ")))
 }
 
 /// Runs `PROGRAM --version` for each agent, all at the same time and not in the caller's directory,
@@ -132,7 +184,7 @@ fn version_in(printed: &str) -> Option<String> {
 /// agent's.
 pub fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
     let profile = profiles::find(ctx, name)?;
-    if profile.needs_command() || profile.name == WORKER {
+    if !profile.is_agent() {
         return Err(OpsError::Usage {
             problem: format!("`{name}` is not an agent: it only runs commands"),
             hint: Some("list the profiles with `phalanx profile list`".to_owned()),
@@ -177,6 +229,7 @@ mod tests {
         let signs = LoginSigns {
             env: vec!["KEY".to_owned()],
             files: vec!["~/a/b.json".to_owned(), "$TOOL_HOME/b.json".to_owned()],
+            run: None,
         };
         let state = |more: &[(&str, &str)]| login(&caller(more), &signs);
         assert_eq!(state(&[]), LoginState::NotFound);
@@ -189,7 +242,10 @@ mod tests {
         assert_eq!(
             login(
                 &caller(&[("TOOL_HOME", &there)]),
-                &LoginSigns { env: vec![], files: vec!["$TOOL_HOME/b.json".to_owned()] }
+                &LoginSigns {
+                    files: vec!["$TOOL_HOME/b.json".to_owned()],
+                    ..LoginSigns::default()
+                }
             ),
             LoginState::LoggedIn
         );

@@ -85,45 +85,61 @@ fn launch_spec<E>(
     Ok(LaunchSpec { prompt: spec.prompt.or(from_file), cwd, ..spec })
 }
 
-/// Returns the tasks as one batch, and after them one for each member that a task or a member waits
-/// for; directories are relative to `here`.
-pub fn new_tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
+impl MemberLaunches {
+    /// Marks all members as entries of a manifest, so that a later `up` finds them.
+    pub fn of_manifest(mut self) -> MemberLaunches {
+        let of_templates = self.templates.iter_mut().map(|template| &mut template.spec);
+        self.specs.iter_mut().chain(of_templates).for_each(mark);
+        self
+    }
+}
+
+/// Marks a member as an entry of a manifest.
+pub(crate) fn mark(spec: &mut LaunchSpec) {
+    spec.entry = Some(config::settings::entry_digests(spec));
+}
+
+/// Returns the tasks, and after them one for each member that a task or a member waits for;
+/// directories are relative to `here`.
+pub fn task_definitions(manifest: &Manifest, here: &Path) -> Vec<TaskDefinition> {
     let waits = |member: &MemberSpec| {
         let key = readiness_key(&member.launch.name);
         let of_members = manifest.members.iter().map(|member| &member.launch.after);
         let mut all = of_members.chain(manifest.tasks.iter().map(|task| &task.after)).flatten();
         all.any(|entry| *entry == key)
     };
-    let awaited: Vec<&MemberSpec> =
-        manifest.members.iter().filter(|member| waits(member)).collect();
-    let keys: Vec<String> = manifest.tasks.iter().map(|task| task.key.clone()).collect();
-    let of_members = awaited.iter().map(|member| readiness_key(&member.launch.name));
-    let keys: Vec<String> = keys.into_iter().chain(of_members).collect();
-    let tasks = manifest.tasks.iter().map(|task| new_task(&keys, task, here));
-    tasks.chain(awaited.into_iter().map(readiness_task)).collect()
+    let resolved = |task: &TaskDefinition| {
+        let cwd = task.fields.cwd.as_ref().map(|cwd| resolve_dir(here, cwd));
+        TaskDefinition { fields: TaskFields { cwd, ..task.fields.clone() }, ..task.clone() }
+    };
+    let awaited = manifest.members.iter().filter(|member| waits(member));
+    manifest.tasks.iter().map(resolved).chain(awaited.map(readiness_task)).collect()
 }
 
 /// Returns the task that the lead completes when a member is ready.
-fn readiness_task(member: &MemberSpec) -> Result<NewTask, OpsError> {
+fn readiness_task(member: &MemberSpec) -> TaskDefinition {
     let name = &member.launch.name;
-    Ok(NewTask {
-        key: Some(readiness_key(name)),
+    TaskDefinition {
+        key: readiness_key(name),
         subject: format!("{name} is ready"),
         description: format!("The lead completes this task when {name} is ready."),
-        owner: Some(MemberName::new(name)?),
-        ..NewTask::default()
-    })
+        owner: Some(name.clone()),
+        ..TaskDefinition::default()
+    }
 }
 
-/// Returns a task. `keys` are those of the whole batch.
-fn new_task(keys: &[String], task: &TaskDefinition, here: &Path) -> Result<NewTask, OpsError> {
-    let place = |key: &String| keys.iter().position(|known| known == key);
-    let cwd = task.fields.cwd.as_ref().map(|cwd| resolve_dir(here, cwd));
+/// Returns the tasks as one batch.
+pub(crate) fn new_tasks(tasks: &[TaskDefinition]) -> Result<Vec<NewTask>, OpsError> {
+    tasks.iter().map(|task| new_task(tasks, task)).collect()
+}
+
+fn new_task(all: &[TaskDefinition], task: &TaskDefinition) -> Result<NewTask, OpsError> {
+    let place = |key: &String| all.iter().position(|known| known.key == *key);
     Ok(NewTask {
         key: Some(task.key.clone()),
         subject: task.subject.clone(),
         description: task.description.clone(),
-        fields: TaskFields { cwd, ..task.fields.clone() },
+        fields: task.fields.clone(),
         owner: task.owner.as_deref().map(MemberName::new).transpose()?,
         // Keys without a task were rejected when the manifest was parsed.
         after: task.after.iter().filter_map(place).collect(),
@@ -293,7 +309,7 @@ priority = 2
             [[task]]\nkey = \"a\"\nsubject = \"A\"\nrun = [\"a\"]\n\
             [[task]]\nkey = \"b\"\nsubject = \"B\"\nrun = [\"b\"]\nafter = [\"a\", \"member:web\", \"member:db\"]\n";
         let manifest = Manifest::parse(text).expect("manifest");
-        let tasks = new_tasks(&manifest, Path::new("/w")).expect("tasks");
+        let tasks = new_tasks(&task_definitions(&manifest, Path::new("/w"))).expect("tasks");
         let keys: Vec<&str> = tasks.iter().filter_map(|task| task.key.as_deref()).collect();
         assert_eq!(keys, ["a", "b", "member:db", "member:web"]);
         assert_eq!(tasks[1].after, [0, 3, 2]);
@@ -307,7 +323,7 @@ priority = 2
 
     #[test]
     fn tasks_keep_key_directory_dependencies_and_owner() {
-        let got = new_tasks(&manifest(), Path::new("/w")).expect("tasks");
+        let got = new_tasks(&task_definitions(&manifest(), Path::new("/w"))).expect("tasks");
         assert_eq!(got[0].key.as_deref(), Some("fmt"));
         assert_eq!(got[0].fields.cwd.as_deref(), Some("/w/sub"));
         assert_eq!(got[1].after, [0]);

@@ -20,6 +20,7 @@ use model::team::host::HostChoice;
 use model::team::worktree::{Checkout, WorktreeRequest};
 use model::{text, wire};
 use store::{StoreError, TeamStore};
+use sys::env;
 use sys::proc::Liveness;
 
 /// Time limit for a restarted member to prove that it runs.
@@ -135,9 +136,24 @@ fn ended(
     }
 }
 
+/// Returns the members that a restart of the machine has stopped: they ran in another boot of it,
+/// without a request to end.
+///
+/// # Errors
+/// Files of the team that cannot be read.
+pub fn stopped_by_restart(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let boot = env::boot_id();
+    let is_of_another = |record: &MemberRecord| {
+        let other = record.boot_id.as_ref().is_some_and(|own| !boot.is_empty() && *own != boot);
+        other && !record.is_elsewhere && has_failed(record)
+    };
+    let records = team.member_records()?.into_iter();
+    Ok(records.filter(is_of_another).map(|record| record.name).collect())
+}
+
 /// Returns true for an ended run that ended without a request: it failed, disappeared, or ended
 /// with the machine. A run for one task is started again with its task.
-fn has_failed(record: &MemberRecord) -> bool {
+pub(crate) fn has_failed(record: &MemberRecord) -> bool {
     let state = record.state;
     record.request.task.is_none()
         && (!state.is_over() || matches!(state, MemberState::Failed | MemberState::Disappeared))
@@ -209,6 +225,7 @@ pub(crate) fn relaunch_spec(
             false => Vec::new(),
         },
         chat: request.chat.clone(),
+        entry: request.entry.clone(),
         ..LaunchSpec::default()
     })
 }

@@ -144,6 +144,11 @@ fn convert_document(
     templates.sort_by_key(|of| {
         known.iter().position(|name| **name == of.spec.name).unwrap_or(known.len())
     });
+    let is_marked = |name: &str| {
+        current.templates.iter().any(|of| of.spec.name == name && of.spec.entry.is_some())
+    };
+    let specs = templates.iter_mut().map(|template| &mut template.spec);
+    specs.filter(|spec| is_marked(&spec.name)).for_each(manifest::mark);
     let is_kept = |name: &str| templates.iter().any(|template| template.spec.name == name);
     if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.launch.name)) {
         return Err(OpsError::Usage {
@@ -166,38 +171,41 @@ fn convert_document(
     }
     let samples: Vec<LaunchSpec> = templates.iter().map(Template::sample).collect();
     spawn::check(ctx, &wanted.settings, &samples)?;
-    let new = wanted.settings;
-    let mut rules = new.rules.clone();
-    let has_template = |name: &String| {
-        let name = MemberName::existing(name);
-        name.is_ok_and(|name| templates.iter().any(|template| template.makes(&name)))
-    };
-    let of_others = current.rules.members.iter().filter(|(name, _)| !has_template(name));
-    rules.members.extend(of_others.map(|(name, set)| (name.clone(), set.clone())));
-    let mut access = new.access.clone();
-    let of_others = current.access.members.iter().filter(|(name, _)| !has_template(name));
-    access.members.extend(of_others.map(|(name, link)| (name.clone(), link.clone())));
-    let mut budgets = new.budgets.clone();
-    let of_others = current.budgets.members.iter().filter(|(name, _)| !has_template(name));
-    budgets.members.extend(of_others.map(|(name, budget)| (name.clone(), *budget)));
+    let has_template = |name: &MemberName| templates.iter().any(|template| template.makes(name));
+    let new = over(current, wanted.settings, has_template);
+    Ok(Settings { keep: current.keep, templates, ..new })
+}
+
+/// Returns new settings with what they do not decide as `current` has it: places, worktrees, the
+/// creator, the applied manifest, an end that is under way, and the rules, lists and limits of all
+/// members that they do not describe.
+pub(crate) fn over(
+    current: &Settings,
+    mut new: Settings,
+    describes: impl Fn(&MemberName) -> bool,
+) -> Settings {
+    let is_other = |name: &str| !MemberName::existing(name).is_ok_and(|name| describes(&name));
+    let rules = current.rules.members.iter().filter(|(name, _)| is_other(name));
+    new.rules.members.extend(rules.map(|(name, set)| (name.clone(), set.clone())));
+    let access = current.access.members.iter().filter(|(name, _)| is_other(name));
+    new.access.members.extend(access.map(|(name, link)| (name.clone(), link.clone())));
+    let budgets = current.budgets.members.iter().filter(|(name, _)| is_other(name));
+    new.budgets.members.extend(budgets.map(|(name, budget)| (name.clone(), *budget)));
     // Another backend is chosen anew, on every host.
     let same = new.backend == current.backend;
     let kept = |home: &PlacementHome| PlacementHome {
         chosen: home.chosen.filter(|_| same),
         tmux_socket: home.tmux_socket.clone(),
     };
-    Ok(Settings {
+    Settings {
         creator: current.creator.clone(),
-        keep: current.keep,
         home: kept(&current.home),
         homes: current.homes.iter().map(|(host, home)| (host.clone(), kept(home))).collect(),
         checkouts: current.checkouts.clone(),
-        templates,
-        rules,
-        access,
-        budgets,
+        manifest: current.manifest.clone(),
+        ends_until: current.ends_until,
         ..new
-    })
+    }
 }
 
 /// Returns the launch specs of started members that the change names but that have no template, as
@@ -307,6 +315,22 @@ mod tests {
                 (before.budgets, before.prices, before.resume_limited)
             );
         }
+    }
+
+    #[test]
+    fn new_settings_keep_what_they_do_not_decide() {
+        use model::decisions::rules::RuleSet;
+        use model::time::Timestamp;
+
+        let member = |name: &str| (name.to_owned(), RuleSet::default());
+        let mut current = Settings::by_hand(3);
+        current.ends_until = Some(Timestamp(7));
+        current.home.tmux_socket = Some("/s".to_owned());
+        current.rules.members.extend([member("ann"), member("bob")]);
+        let got = over(&current, Settings::by_hand(4), |name| name.as_str() == "ann");
+        assert_eq!((got.max_members, got.ends_until), (4, Some(Timestamp(7))));
+        assert_eq!(got.home, current.home);
+        assert_eq!(got.rules.members.into_keys().collect::<Vec<_>>(), ["bob"]);
     }
 
     #[test]

@@ -437,8 +437,6 @@ fn advice(
         Doing::Working => format!(
             "`phalanx peek {name}` shows its screen, `phalanx wait {name} --until idle` waits"
         ),
-        Doing::Waiting(Need::Limit) => "nothing: it continues after the limit".to_owned(),
-        Doing::Waiting(Need::Prompt) => format!("`phalanx type {name} TEXT --enter` answers it"),
         Doing::Waiting(Need::Login) if record.turn_error().is_some() => format!(
             "log in on its screen, with `phalanx attach {name}`, and ask it to continue with \
              `phalanx send {name} TEXT`"
@@ -446,9 +444,9 @@ fn advice(
         Doing::Waiting(Need::Error) if record.turn_error().is_some() => {
             format!("remove the cause; `phalanx send {name} TEXT` asks it to continue")
         }
-        Doing::Waiting(_) => match request {
+        Doing::Waiting(need) => match request {
             Some(id) => format!("`phalanx answer {id} --approve`, or `--reject --reason TEXT`"),
-            None => format!("`phalanx attach {name}`, and answer on its screen"),
+            None => need.remedy(name),
         },
         Doing::Idle => format!("`phalanx send {name} TEXT` gives it work"),
         Doing::Running => {

@@ -96,7 +96,7 @@ pub fn placed(
     let record = started_record(team, name)?;
     let no_place = |why: &str| {
         OpsError::refused(
-            format!("`{name}` has no placement to {verb}: {why}"),
+            format!("`{name}` has no pane or terminal to {verb}: {why}"),
             "list running members with `phalanx status`",
         )
     };
@@ -105,7 +105,7 @@ pub fn placed(
     }
     match record.placement.clone() {
         Some(placement) => Ok((record, placement)),
-        None => Err(no_place("it has no placement yet")),
+        None => Err(no_place("it is not started yet")),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod explain;
 pub mod focus;
 pub mod input;
 pub mod logs;
+pub mod overview;
 pub mod popup;
 pub mod ps;
 pub mod report;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::members::assess::TeamEvidence;
 use crate::members::output;
 use crate::members::status::ShownState;
+use crate::team::worktree::{self, Preview};
 use crate::{Context, OpsError};
 use model::board::Board;
 use model::board::task::{Task, TaskState};
@@ -18,7 +19,7 @@ use model::members::placement::BackendKind;
 use model::members::record::MemberRecord;
 use model::members::usage::{Prices, UsageTotal};
 use model::text;
-use store::{StoreError, TeamStore};
+use store::{Reread, StoreError, TeamStore};
 
 /// Number of output lines of a failed member or task that the report repeats.
 const TAIL_LINES: usize = 20;
@@ -67,6 +68,23 @@ pub struct TaskReport {
     pub blocked_by: Vec<TaskId>,
 }
 
+/// The work in a member's worktree that is not merged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BranchReport {
+    pub name: MemberName,
+    /// The name by which `git merge` takes its commits.
+    pub from: String,
+    /// The branch that is checked out in the main working directory.
+    pub into: String,
+    pub commits: usize,
+    /// In git's words: `3 files changed, 40 insertions(+)`.
+    pub size: String,
+    /// Files with uncommitted changes.
+    pub uncommitted: usize,
+    /// Files with conflicting changes.
+    pub conflicts: Vec<String>,
+}
+
 /// The final report of a team, which `up` prints or returns as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -77,6 +95,9 @@ pub struct Report {
     pub tasks: Vec<TaskReport>,
     /// Findings of the shutdown checks.
     pub deviations: Vec<ShutdownFinding>,
+    /// The unmerged work of members with a worktree on this machine; only in a last report.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub branches: Vec<BranchReport>,
     /// The usage of all members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<UsageTotal>,
@@ -88,9 +109,26 @@ pub struct Report {
 /// # Errors
 /// [`StoreError::NoSuchTeam`] for a team that was deleted meanwhile: its board would look empty.
 pub fn report(ctx: &Context, team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
+    report_again(ctx, team, elapsed_ms, &mut KnownRuns::default())
+}
+
+/// The records and requests that a process read for its earlier reports.
+#[derive(Debug, Default)]
+pub struct KnownRuns {
+    requests: Reread<ShutdownRequest>,
+    records: Reread<MemberRecord>,
+}
+
+/// Like [`report`], for a process that has reported before.
+pub fn report_again(
+    ctx: &Context,
+    team: &TeamStore,
+    elapsed_ms: u64,
+    known: &mut KnownRuns,
+) -> Result<Report, OpsError> {
     let (roster, board) = (team.team()?, team.board()?);
-    let requests = request::latest(team.requests()?);
-    let mut records = team.member_records()?;
+    let requests = request::latest(team.requests_again(&mut known.requests)?);
+    let mut records = team.member_records_again(&mut known.records)?;
     records.sort_by_key(|r| r.asked_at);
     let prices = team.settings()?.map(|settings| settings.prices).unwrap_or_default();
     // No lead restarts a member after the report.
@@ -114,7 +152,31 @@ pub fn report(ctx: &Context, team: &TeamStore, elapsed_ms: u64) -> Result<Report
         );
     }
     let usage = UsageTotal::of(records.iter().filter_map(|r| r.usage.as_ref()), &prices);
-    Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations, usage })
+    Ok(Report {
+        team: team.name().clone(),
+        success,
+        elapsed_ms,
+        members,
+        tasks,
+        deviations,
+        branches: Vec::new(),
+        usage,
+    })
+}
+
+/// Returns the unmerged work in the worktrees of this machine. What git cannot tell is left out: it
+/// is reported when the worktrees are removed.
+pub fn branches(ctx: &Context, team: &TeamStore) -> Vec<BranchReport> {
+    let checkouts = team.settings().ok().flatten().map(|settings| settings.checkouts);
+    let here = checkouts.into_iter().flatten().filter(|(_, checkout)| checkout.copy.is_none());
+    let report = |(name, _): (MemberName, _)| {
+        let found = worktree::preview(ctx, team, &name).ok()?;
+        let Preview { from, into, commits, size, conflicts, uncommitted } = found;
+        let has_work = commits > 0 || uncommitted > 0;
+        let row = BranchReport { name, from, into, commits, size, uncommitted, conflicts };
+        has_work.then_some(row)
+    };
+    here.filter_map(report).collect()
 }
 
 impl MemberReport {

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::decisions::requests::{self, Shown};
 use crate::members::lead::Life;
 use crate::members::status::{self, MemberStatus, Status};
 use crate::{Context, OpsError, now};
 use model::board::Board;
 use model::board::task::{Progress, Task, TaskState};
+use model::decisions::user_question;
 use model::id::{Incarnation, MemberName, TaskId, TeamName};
 use model::mail::envelope::Envelope;
 use model::members::assessment::Doing;
@@ -27,6 +30,9 @@ const EVENTS: usize = 1_000;
 /// Number of messages of one mailbox that are kept.
 const MESSAGES: usize = 200;
 
+/// Number of tasks above which the members are shown before the board is read.
+const LARGE_BOARD: usize = 1_000;
+
 /// The state of a team at one time.
 #[derive(Debug, Clone)]
 pub struct TeamSnapshot {
@@ -39,6 +45,8 @@ pub struct TeamSnapshot {
     /// Facts about members that are not in `status`, by name.
     pub details: BTreeMap<MemberName, MemberDetails>,
     pub tasks: Arc<Vec<TaskCard>>,
+    /// False in the first state of a team with a large board: it has no tasks yet.
+    pub is_board_read: bool,
     /// The open requests, oldest first.
     pub requests: Vec<Shown>,
     /// The latest messages of all mailboxes, oldest first.
@@ -95,13 +103,16 @@ pub struct SentMessage {
 }
 
 /// Something that waits for a person.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AttentionItem {
+    #[serde(skip)]
     pub cause: AttentionCause,
     /// The member that it is about; `None` for the lead and for tasks without an owner.
     pub member: Option<MemberName>,
     /// Text for people, which contains foreign text.
     pub why: String,
+    /// The command that sees to it, and what it does.
+    pub next: String,
     pub since: Timestamp,
 }
 
@@ -114,6 +125,18 @@ pub enum AttentionCause {
     Lead,
 }
 
+impl AttentionItem {
+    /// Returns the reason for a face that has keys: only a lead is seen to by a command.
+    pub fn for_keys(&self) -> String {
+        match self.cause {
+            AttentionCause::Lead => format!("{}: {}", self.why, self.next),
+            AttentionCause::Request(_) | AttentionCause::Member(_) | AttentionCause::Task(_) => {
+                self.why.clone()
+            }
+        }
+    }
+}
+
 impl TeamSnapshot {
     /// Returns what waits for a person, oldest first.
     pub fn attention(&self) -> Vec<AttentionItem> {
@@ -123,6 +146,7 @@ impl TeamSnapshot {
                 cause: AttentionCause::Request(one.request_id.to_string()),
                 member: Some(one.from.clone()),
                 why: format!("asks: {}", one.summary),
+                next: answer_of(one),
                 since: self.read_at.minus_ms(one.age_ms),
             }
         }));
@@ -132,23 +156,26 @@ impl TeamSnapshot {
                 cause: AttentionCause::Member(left.name.clone()),
                 member: Some(left.name.clone()),
                 why: left.state.describe(),
+                next: format!("`phalanx resume {}` starts it again", left.name),
                 since: self.read_at.minus_ms(left.age_ms),
             }
         }));
         items.extend(self.tasks.iter().filter_map(|task| self.stuck_task(task)));
         if let Some(lead) = &self.status.dead_lead {
             let next = lead.succession(self.status.team.as_str(), self.status.members.iter());
-            items.push(self.about_lead(format!("lead {} has died: `{next}`", lead.pid)));
+            let why = format!("lead {} has died", lead.pid);
+            items.push(self.about_lead(why, format!("`{next}`")));
         }
         if let Some(lead) = self.status.lead.as_ref().filter(|lead| lead.state == "stopped") {
-            items.push(self.about_lead(format!("lead {} is stopped: `kill -CONT`", lead.pid)));
+            let next = format!("`kill -CONT {}`", lead.pid);
+            items.push(self.about_lead(format!("lead {} is stopped", lead.pid), next));
         }
         items.sort_by(|a, b| a.since.0.cmp(&b.since.0).then_with(|| a.cause.cmp(&b.cause)));
         items
     }
 
-    fn about_lead(&self, why: String) -> AttentionItem {
-        AttentionItem { cause: AttentionCause::Lead, member: None, why, since: self.read_at }
+    fn about_lead(&self, why: String, next: String) -> AttentionItem {
+        AttentionItem { cause: AttentionCause::Lead, member: None, why, next, since: self.read_at }
     }
 
     /// A member that waits for a person, does not respond, or runs no longer.
@@ -160,7 +187,15 @@ impl TeamSnapshot {
         (member.state.doing.needs_attention() && !is_listed).then(|| AttentionItem {
             cause: AttentionCause::Member(member.name.clone()),
             member: Some(member.name.clone()),
-            why: member.state.describe(),
+            why: match (member.state.needs, &member.state.reason) {
+                (Some(need), Some(reason)) => format!("{}: {reason}", need.words()),
+                (Some(need), None) => need.words().to_owned(),
+                (None, _) => member.state.describe(),
+            },
+            next: match member.state.doing {
+                Doing::Waiting(need) => need.remedy(&member.name),
+                _ => format!("`phalanx explain {}` shows the cause", member.name),
+            },
             since: self
                 .details
                 .get(&member.name)
@@ -197,8 +232,21 @@ impl TeamSnapshot {
             cause: AttentionCause::Task(task.id),
             member: owner.filter(|owner| self.status.members.iter().any(|m| m.name == *owner)),
             why: format!("#{} {word}: {}{reason}", task.id, task.subject),
+            next: format!("`phalanx task get {}` shows it", task.id),
             since: task.stuck_since.or_else(|| self.submitted_at(task.id)).unwrap_or(self.read_at),
         })
+    }
+}
+
+/// Returns the command that answers a request.
+fn answer_of(request: &Shown) -> String {
+    let id = &request.request_id;
+    match request.answered_by {
+        Some("pane") => Need::Dialog.remedy(&request.from),
+        Some(_) | None => {
+            let yes = user_question::option_for(&request.user_questions());
+            format!("`phalanx answer {id} {yes}`, or `--reject`")
+        }
     }
 }
 
@@ -214,6 +262,9 @@ pub struct SnapshotReader {
     messages: Arc<Vec<SentMessage>>,
     /// Nothing was read yet, or the last read has failed half-way.
     is_stale: bool,
+    /// A state was returned.
+    has_read: bool,
+    is_board_read: bool,
 }
 
 /// The messages of one mailbox that are kept.
@@ -236,20 +287,33 @@ impl SnapshotReader {
             mail: BTreeMap::new(),
             messages: Arc::default(),
             is_stale: true,
+            has_read: false,
+            is_board_read: false,
         }
     }
 
+    /// Returns true if the last state had no board: it is to be read now.
+    pub fn must_read_on(&self) -> bool {
+        self.has_read && !self.is_board_read
+    }
+
     /// Reads the parts that these changes concern and returns the whole state. The first call, and
-    /// one after an error, read everything.
+    /// one after an error, read everything. In a team with a large board the first call leaves that
+    /// out, so that the members are seen early.
     ///
     /// # Errors
     /// Files of the team that cannot be read.
     pub fn read(&mut self, topics: &BTreeSet<Topic>) -> Result<TeamSnapshot, OpsError> {
-        let everything =
-            std::mem::replace(&mut self.is_stale, true) || topics.contains(&Topic::Everything);
+        let everything = std::mem::replace(&mut self.is_stale, true)
+            || self.must_read_on()
+            || topics.contains(&Topic::Everything);
         let roster = self.team.team()?;
-        if everything || topics.contains(&Topic::Tasks) {
+        let is_first_of_large = !self.has_read && self.team.task_ids()?.len() > LARGE_BOARD;
+        if !is_first_of_large && (everything || topics.contains(&Topic::Tasks)) {
             self.board = self.team.board()?;
+            // The longest part of a task, which no card shows.
+            self.board.tasks.values_mut().for_each(|task| task.description = String::new());
+            self.is_board_read = true;
         }
         self.read_events()?;
         let settings = self.team.settings()?;
@@ -288,13 +352,14 @@ impl SnapshotReader {
             let details = details(record, since, unread, checkouts.get(&name).cloned());
             (name, details)
         });
-        self.is_stale = false;
+        (self.is_stale, self.has_read) = (false, true);
         Ok(TeamSnapshot {
             read_at,
             is_foreign,
             details: details.collect(),
             status,
             tasks: Arc::clone(&self.tasks),
+            is_board_read: self.is_board_read,
             requests,
             messages: Arc::clone(&self.messages),
             events: Arc::clone(&self.events),

@@ -13,7 +13,7 @@ pub(super) fn write(lesson: &Lesson, area: Option<&InputArea>, rules: &[LearnedR
         lesson.command.iter().map(|word| literal(&word.replace('{', "{{"))).collect();
     let mut sheet = format!(
         "# Learned by `phalanx profile learn {}` from {} screens. After a change:\n#   {}\n\
-         # docs/profiles.md describes every key.\n\
+         # `phalanx docs profiles` describes every key.\n\
          about = {}\nruns = \"wrapped\"\n\n\
          [launch]\nargv = [[{}]]\n\
          # The first prompt is typed. A program that takes it on its command line:\n\

@@ -17,4 +17,4 @@ pub use edit::{TargetStatus, TaskChanged, TaskChanges, TaskOwner};
 pub use import::{TaskImport, TaskRevision};
 pub use rules::TaskStep;
 pub(crate) use shared::row;
-pub use work::{ClaimKind, NewTask};
+pub use work::{ClaimKind, NewTask, ReleasedTasks};

@@ -6,6 +6,7 @@ use std::slice;
 use crate::error::StoreError;
 use crate::files::documents::{self, DocumentPlace};
 use crate::files::layout::QUESTION;
+use crate::files::reread::Reread;
 use crate::team::TeamStore;
 use database::DocumentKind;
 use model::decisions::question::Question;
@@ -34,7 +35,9 @@ impl TeamStore {
     /// Returns all questions, oldest first.
     pub fn questions(&self) -> Result<Vec<Question>, StoreError> {
         let mut found: Vec<Question> =
-            self.in_requests(DocumentKind::Question, FORMAT, |stem| stem.starts_with(QUESTION))?;
+            self.in_requests(DocumentKind::Question, FORMAT, &mut Reread::default(), |stem| {
+                stem.starts_with(QUESTION)
+            })?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
         Ok(found)
     }

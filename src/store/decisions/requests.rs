@@ -9,12 +9,12 @@ use crate::error::StoreError;
 use crate::files::document::FilePlace;
 use crate::files::documents::{self, DocumentPlace};
 use crate::files::layout::QUESTION;
+use crate::files::reread::{Reread, read_versioned};
 use crate::team::TeamStore;
 use database::DocumentKind;
 use model::decisions::request::ShutdownRequest;
 use model::digest;
 use model::id::RequestId;
-use sys::fs;
 
 /// Format version of request files.
 const FORMAT: u32 = 1;
@@ -36,9 +36,17 @@ impl TeamStore {
 
     /// Returns all requests, oldest first.
     pub fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
+        self.requests_again(&mut Reread::default())
+    }
+
+    /// Like [`TeamStore::requests`], for a process that has read them before.
+    pub fn requests_again(
+        &self,
+        known: &mut Reread<ShutdownRequest>,
+    ) -> Result<Vec<ShutdownRequest>, StoreError> {
         // Questions of members are in the same directory.
-        let mut found: Vec<ShutdownRequest> =
-            self.in_requests(DocumentKind::Request, FORMAT, |stem| !stem.starts_with(QUESTION))?;
+        let is_request = |stem: &str| !stem.starts_with(QUESTION);
+        let mut found = self.in_requests(DocumentKind::Request, FORMAT, known, is_request)?;
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
         Ok(found)
     }
@@ -78,25 +86,20 @@ impl TeamStore {
 
     /// Returns the documents of a kind in the requests directory; `is_such` checks the stem of a
     /// file's name.
-    pub(crate) fn in_requests<T: DeserializeOwned>(
+    pub(crate) fn in_requests<T: DeserializeOwned + Clone>(
         &self,
         kind: DocumentKind,
-        known: u32,
+        format: u32,
+        known: &mut Reread<T>,
         is_such: impl Fn(&str) -> bool,
     ) -> Result<Vec<T>, StoreError> {
         if let Some(shared) = &self.shared {
-            return shared.documents(kind, known);
+            return shared.documents(kind, format);
         }
-        let files = fs::list(&self.layout.requests())?;
-        let stems =
-            files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
-        let mut found = Vec::new();
-        for stem in stems.filter(|stem| is_such(stem)) {
+        known.read(&self.layout.requests(), is_such, |stem| {
             let file = format!("{stem}.json");
-            let place = self.request_file(&file, self.layout.requests().join(&file));
-            found.extend(documents::read_typed(&DocumentPlace::File(place), known)?);
-        }
-        Ok(found)
+            read_versioned(self.request_file(&file, self.layout.requests().join(&file)), format)
+        })
     }
 
     /// Returns the place of a file in the requests directory. All requests share 16 gates, because

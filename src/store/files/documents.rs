@@ -82,9 +82,20 @@ pub(crate) fn read_typed<T: DeserializeOwned>(
     place: &DocumentPlace,
     known: u32,
 ) -> Result<Option<T>, StoreError> {
-    let Some(value) = read(place)? else { return Ok(None) };
+    read(place)?.map(|value| typed(place, value, known)).transpose()
+}
+
+/// Returns a document in phalanx's own format, which was read from `place`.
+///
+/// # Errors
+/// As [`read_typed`].
+pub(crate) fn typed<T: DeserializeOwned>(
+    place: &DocumentPlace,
+    value: Value,
+    known: u32,
+) -> Result<T, StoreError> {
     place.refuse_newer(&value, known)?;
-    place.typed(value).map(Some)
+    place.typed(value)
 }
 
 /// Changes a document in phalanx's own format. Keys that a newer phalanx added survive.

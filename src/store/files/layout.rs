@@ -360,7 +360,7 @@ impl Topics {
             Some(stem) if parent == self.inboxes => Some(Topic::Mail(stem.to_owned())),
             Some(_) if parent == self.tasks => Some(Topic::Tasks),
             Some(stem) if parent == self.members => Some(Topic::Member(stem.to_owned())),
-            Some(_) if parent == self.requests => Some(Topic::Requests),
+            Some(stem) if parent == self.requests => Some(Topic::Request(stem.to_owned())),
             None if self.journals.iter().any(|file| file == path) => Some(Topic::Journal),
             Some(_) if path == self.settings => Some(Topic::Settings),
             Some(_) | None => None,
@@ -387,7 +387,10 @@ mod tests {
             topic("/r/teams/demo/phalanx/members/bob.json"),
             Some(Topic::Member("bob".to_owned()))
         );
-        assert_eq!(topic("/r/teams/demo/phalanx/requests/x.json"), Some(Topic::Requests));
+        assert_eq!(
+            topic("/r/teams/demo/phalanx/requests/x.json"),
+            Some(Topic::Request("x".to_owned()))
+        );
         assert_eq!(topic("/r/teams/demo/phalanx/journal.jsonl"), Some(Topic::Journal));
         assert_eq!(topic("/r/teams/demo/phalanx/journal.1.jsonl"), Some(Topic::Journal));
         assert_eq!(topic("/r/teams/demo/phalanx/team.json"), Some(Topic::Settings));

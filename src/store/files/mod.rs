@@ -6,4 +6,5 @@ pub(crate) mod documents;
 pub(crate) mod format;
 pub(crate) mod layout;
 pub(crate) mod repair_surrogates;
+pub(crate) mod reread;
 pub(crate) mod watch;

@@ -1,7 +1,8 @@
 //! Watching a team for changes.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use crate::error::StoreError;
@@ -31,12 +32,12 @@ impl TeamWatch {
     }
 }
 
-/// Reports whether a team has changed since the last call.
+/// Reports what has changed in a team since the last call.
 #[derive(Debug)]
 pub struct TeamChanges {
     // Dropping it ends the subscription.
     watch: TeamWatch,
-    pending: Receiver<()>,
+    changed: Receiver<Topic>,
 }
 
 impl TeamChanges {
@@ -45,9 +46,10 @@ impl TeamChanges {
         self.watch.polling()
     }
 
-    /// Returns true if something has changed since the last call, or changes within `limit`.
-    pub fn wait(&self, limit: Duration) -> bool {
-        self.pending.recv_timeout(limit).is_ok()
+    /// Returns what has changed since the last call, or changes first within `limit`; nothing if
+    /// nothing does.
+    pub fn wait(&self, limit: Duration) -> BTreeSet<Topic> {
+        self.changed.recv_timeout(limit).into_iter().chain(self.changed.try_iter()).collect()
     }
 }
 
@@ -114,12 +116,10 @@ impl TeamStore {
 
     /// Returns a subscription to changes of the team after this call.
     pub fn changes(&self) -> Result<TeamChanges, StoreError> {
-        // Capacity 1: a full channel already means that something changed, so a burst coalesces.
-        let (sender, pending) = sync_channel(1);
-        let watch = self.watch(move |_| {
-            let _ = sender.try_send(());
-        })?;
-        Ok(TeamChanges { watch, pending })
+        let (sender, changed) = channel();
+        // Fails only after the receiver has been dropped.
+        let watch = self.watch(move |topic| drop(sender.send(topic)))?;
+        Ok(TeamChanges { watch, changed })
     }
 
     /// Creates the directories that phalanx needs in a team that another program created, which may

@@ -5,7 +5,9 @@ pub(crate) mod specs;
 pub(crate) mod usage;
 
 use crate::error::StoreError;
+use crate::files::document::FilePlace;
 use crate::files::documents::{self, DocumentPlace};
+use crate::files::reread::{Reread, read_versioned};
 use crate::shared::until_written;
 use crate::team::TeamStore;
 use crate::team::journal::now;
@@ -13,8 +15,8 @@ use database::DocumentKind;
 use model::id::{Incarnation, MemberName};
 use model::members::record::{FORMAT, MemberRecord};
 use model::time::Timestamp;
+use sys::env;
 use sys::proc::{self, Liveness};
-use sys::{env, fs};
 
 /// Time from the request for a run to its entry in the team, at most. A record that is older and
 /// has no entry was left by a process that died.
@@ -41,21 +43,27 @@ impl TeamStore {
     /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
     /// torn or that have another form; each of these is journaled as quarantined.
     pub fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
+        self.member_records_again(&mut Reread::default())
+    }
+
+    /// Like [`TeamStore::member_records`], for a process that has read them before.
+    pub fn member_records_again(
+        &self,
+        known: &mut Reread<MemberRecord>,
+    ) -> Result<Vec<MemberRecord>, StoreError> {
+        let machine = self.machine();
+        let seen = |record| self.as_seen_here(record, machine.as_deref());
         if let Some(shared) = &self.shared {
             let records: Vec<MemberRecord> = shared.documents(DocumentKind::Member, FORMAT)?;
-            let machine = self.machine();
-            let seen = |record| self.as_seen_here(record, machine.as_deref());
             return Ok(records.into_iter().map(seen).collect());
         }
-        let files = fs::list(&self.layout.members())?;
-        let stems =
-            files.iter().filter_map(|f| f.strip_suffix(".json")).filter(|s| !s.starts_with('.'));
-        let names = stems.filter_map(|s| MemberName::existing(s).ok());
-        let records = names.filter_map(|name| match self.member_record(&name) {
-            Err(StoreError::Corrupt { .. }) => None,
-            found => found.transpose(),
-        });
-        records.collect()
+        let is_name = |stem: &str| MemberName::existing(stem).is_ok();
+        known.read(&self.layout.members(), is_name, |stem| {
+            match read_versioned::<MemberRecord>(self.record_file(stem), FORMAT) {
+                Err(StoreError::Corrupt { .. }) => Ok(None),
+                found => Ok(found?.map(|(version, record)| (version, seen(record)))),
+            }
+        })
     }
 
     /// Starts the record of a new run, which replaces that of an earlier one except for what
@@ -134,9 +142,12 @@ impl TeamStore {
 
     fn member_place(&self, name: &MemberName) -> DocumentPlace {
         let stem = name.file_stem();
-        self.document(DocumentKind::Member, &stem, || {
-            self.boot_place(&format!("member-{stem}"), self.layout.member(name))
-        })
+        self.document(DocumentKind::Member, &stem, || self.record_file(&stem))
+    }
+
+    fn record_file(&self, stem: &str) -> FilePlace {
+        let path = self.layout.members().join(format!("{stem}.json"));
+        self.boot_place(&format!("member-{stem}"), path)
     }
 }
 

@@ -234,7 +234,7 @@ fn topic(change: StoreChange) -> Option<Topic> {
             DocumentKind::Config => Topic::Roster,
             DocumentKind::Settings => Topic::Settings,
             DocumentKind::Member => Topic::Member(key),
-            DocumentKind::Request | DocumentKind::Question => Topic::Requests,
+            DocumentKind::Request | DocumentKind::Question => Topic::Request(key),
             DocumentKind::Lead | DocumentKind::Looked | DocumentKind::Host => return None,
         },
         StoreChange::Mail(owner) => Topic::Mail(owner),

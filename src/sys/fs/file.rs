@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use super::super::whole::read_whole;
 use super::error::{FsError, Result};
 
 /// Fingerprint of a file's contents that does not require reading them. An atomic replace changes
@@ -58,18 +59,19 @@ pub struct Contents {
 
 /// Like [`read`], but returns the file's version as well.
 pub fn read_versioned(path: &Path, limit: u64) -> Result<Option<Contents>> {
-    let Some(mut file) = open_to_read(path)? else { return Ok(None) };
-    let version =
-        FileVersion::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
+    let Some((mut file, meta)) = open_to_read(path)? else { return Ok(None) };
+    let version = FileVersion::of(&meta);
     // Checked before anything is allocated, so that an oversized file costs nothing.
     if version.len > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
     }
+    let in_memory = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     // Spare capacity for callers that append to the contents.
-    let mut bytes = Vec::with_capacity(usize::try_from(version.len).unwrap_or(0) + 1024);
-    // Reads one byte past the limit, to detect a file that grows during the read.
-    let taken = (&mut file).take(limit.saturating_add(1)).read_to_end(&mut bytes);
-    taken.map_err(|source| FsError::io("read", path, source))?;
+    let first = in_memory(version.len).saturating_add(1024);
+    // A file without a length, such as one of /proc, ends where nothing is read.
+    let at_least = if version.len == 0 { usize::MAX } else { in_memory(version.len) };
+    let bytes = read_whole(&mut file, first, at_least, in_memory(limit))
+        .map_err(|source| FsError::io("read", path, source))?;
     if bytes.len() as u64 > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
     }
@@ -79,7 +81,7 @@ pub fn read_versioned(path: &Path, limit: u64) -> Result<Option<Contents>> {
 /// Returns up to `max` bytes from `offset` on; empty at or beyond the end, or if the file is
 /// missing (a log that has not been started).
 pub fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> {
-    let Some(mut file) = open_to_read(path)? else { return Ok(Vec::new()) };
+    let Some((mut file, _)) = open_to_read(path)? else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
     let read =
         file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(max).read_to_end(&mut bytes));
@@ -153,20 +155,21 @@ pub fn remove_file(path: &Path) -> Result<bool> {
     }
 }
 
-pub(super) fn open_to_read(path: &Path) -> Result<Option<File>> {
+pub(super) fn open_to_read(path: &Path) -> Result<Option<(File, fs::Metadata)>> {
     match open_regular("read", path, OpenOptions::new().read(true)) {
-        Ok(file) => Ok(Some(file)),
+        Ok(opened) => Ok(Some(opened)),
         Err(FsError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// Opens `path` with `options` and verifies that it is a regular file and not a symbolic link.
+/// Returns the metadata that show it.
 pub(crate) fn open_regular(
     op: &'static str,
     path: &Path,
     options: &mut OpenOptions,
-) -> Result<File> {
+) -> Result<(File, fs::Metadata)> {
     // O_NONBLOCK: opening a planted FIFO must fail the check below instead of blocking. The flag
     // has no effect on regular files.
     let opened =
@@ -182,7 +185,7 @@ pub(crate) fn open_regular(
     if !meta.is_file() {
         return Err(FsError::refused(op, path, "it is not a regular file"));
     }
-    Ok(file)
+    Ok((file, meta))
 }
 
 /// Returns the directory that holds `path`; `.` for a bare name.

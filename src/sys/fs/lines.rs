@@ -35,8 +35,7 @@ pub struct LineFile {
 impl LineFile {
     /// Opens the file; `None` if it does not exist.
     pub fn open(path: &Path) -> Result<Option<LineFile>> {
-        let Some(file) = open_to_read(path)? else { return Ok(None) };
-        let meta = file.metadata().map_err(|source| FsError::io("read", path, source))?;
+        let Some((file, meta)) = open_to_read(path)? else { return Ok(None) };
         let id = FileId { dev: meta.dev(), ino: meta.ino(), created: meta.created().ok() };
         Ok(Some(LineFile { path: path.to_owned(), file, id, len: meta.len() }))
     }

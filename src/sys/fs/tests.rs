@@ -53,6 +53,27 @@ fn read_returns_whole_files_and_none_if_missing() {
     assert_eq!(len(&dir.path().join("none")).expect("missing is no error"), None);
 }
 
+/// A file without a length, such as one of /proc, and one that grows meanwhile are read whole.
+#[cfg(target_os = "linux")]
+#[test]
+fn read_is_whole_at_any_length() {
+    let dir = dir();
+    let file = dir.path().join("f");
+    for len in [0, 1, 1023, 1024, 1025, 5000] {
+        let bytes = vec![b'x'; len];
+        fs::write(&file, &bytes).expect("writable");
+        for limit in [len as u64, len as u64 + 1, 1 << 20] {
+            assert_eq!(read(&file, limit).expect("readable").as_ref(), Some(&bytes), "{len}");
+        }
+        if let Some(less) = (len as u64).checked_sub(1) {
+            assert!(refusal(read(&file, less)).contains("larger than"), "{len}");
+        }
+    }
+    let limits = read(Path::new("/proc/self/limits"), 1 << 20).expect("readable").expect("there");
+    assert!(limits.ends_with(b"\n") && limits.len() > 1000, "{}", limits.len());
+    assert!(refusal(read(Path::new("/proc/self/limits"), 100)).contains("larger than 100 bytes"));
+}
+
 #[test]
 fn read_refuses_links_directories_and_fifos() {
     let dir = dir();

@@ -253,8 +253,7 @@ fn sync_bytes(paths: &[PathBuf]) -> Result<()> {
 pub(crate) fn open_append(path: &Path) -> Result<File> {
     const OP: &str = "append to";
     let mut options = OpenOptions::new();
-    let file = open_regular(OP, path, options.append(true).create(true).mode(PRIVATE))?;
-    let meta = file.metadata().map_err(|source| FsError::io(OP, path, source))?;
+    let (file, meta) = open_regular(OP, path, options.append(true).create(true).mode(PRIVATE))?;
     if meta.permissions().mode() & 0o777 != PRIVATE {
         make_private(&file).map_err(|source| FsError::io("make private", path, source))?;
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use super::super::stat::{InputWait, Wait};
-use super::process::{fields, stats};
+use super::process::{fields, read_proc, stats};
 
 /// Device number of `/dev/tty`.
 const DEV_TTY: u64 = 5 << 8;
@@ -49,7 +49,7 @@ pub(crate) fn input_wait(pid: i32) -> Option<InputWait> {
 }
 
 fn job(pid: i32) -> Option<Job> {
-    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let line = read_proc(&format!("/proc/{pid}/stat")).ok()?;
     let fields = fields(&line)?;
     let number = |at: usize| fields.get(at)?.parse::<i32>().ok();
     Some(Job {

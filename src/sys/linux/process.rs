@@ -1,17 +1,27 @@
 //! Processes by /proc and pidfds.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::super::stat::Stat;
+use super::super::whole::read_whole;
+
+/// Bytes of the first read: more than the status of a process, and most environments, need.
+const PROC_FILE: usize = 4096;
 
 /// Returns the state of the process with this pid, zombies included.
 pub(crate) fn stat(pid: i32) -> io::Result<Stat> {
-    let line = fs::read(format!("/proc/{pid}/stat"))?;
+    let line = read_proc(&format!("/proc/{pid}/stat"))?;
     parse(pid, &line).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// Returns a file of /proc about a process. The kernel writes it anew for each reader, and fills the
+/// buffer as far as it has something.
+pub(super) fn read_proc(path: &str) -> io::Result<Vec<u8>> {
+    read_whole(&mut File::open(path)?, PROC_FILE, 0, usize::MAX)
 }
 
 /// Parses a line such as `4711 (any ) name) S 1 4711 4711 34816 …`. The name may contain spaces and
@@ -76,13 +86,13 @@ pub(crate) fn has_open(pid: i32, path: &Path) -> Option<bool> {
 
 /// Returns the command line of a process, program first. The process may have overwritten it.
 pub(crate) fn argv(pid: i32) -> Option<Vec<Vec<u8>>> {
-    fs::read(format!("/proc/{pid}/cmdline")).ok().map(|line| words(&line))
+    read_proc(&format!("/proc/{pid}/cmdline")).ok().map(|line| words(&line))
 }
 
 /// Returns the variables (`NAME=value`) that a process was started with, unless it has overwritten
 /// them.
 pub(crate) fn environment(pid: i32) -> Option<Vec<Vec<u8>>> {
-    fs::read(format!("/proc/{pid}/environ")).ok().map(|environ| words(&environ))
+    read_proc(&format!("/proc/{pid}/environ")).ok().map(|environ| words(&environ))
 }
 
 fn words(text: &[u8]) -> Vec<Vec<u8>> {

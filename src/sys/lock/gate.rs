@@ -126,8 +126,8 @@ fn open_file(path: &Path) -> Result<File, LockError> {
         }
         opened => opened,
     };
-    let file = file.map_err(|error| fail(io::Error::other(error)))?;
-    let mode = file.metadata().map_err(fail)?.permissions().mode() & 0o777;
+    let (file, meta) = file.map_err(|error| fail(io::Error::other(error)))?;
+    let mode = meta.permissions().mode() & 0o777;
     if mode != 0o600 {
         file.set_permissions(Permissions::from_mode(0o600)).map_err(fail)?;
     }

@@ -1,5 +1,5 @@
 //! Implementations for macOS of the functions of `sys::linux`. Compiled and linked, but never run
-//! by the tests of this project: `docs/platforms.md` lists each function with the check that a Mac
+//! by the tests of this project: `docs/macos.md` lists each function with the check that a Mac
 //! owner runs.
 
 #![expect(unsafe_code, reason = "system calls without a safe wrapper in our libraries")]

@@ -138,7 +138,9 @@ impl<'a> Tree<'a> {
     /// Runs the whole sequence and returns the survivors.
     fn end(mut self, grace: Duration) -> Vec<Process> {
         let deadline = Deadline::after(grace);
-        self.grow();
+        if !self.grow() && self.roots.is_empty() {
+            return Vec::new();
+        }
         let ended = self.pursue(Deadline::after(grace / 2), request_exit)
             || self.pursue(Deadline::after(deadline.remaining()), hang_up);
         if !ended {

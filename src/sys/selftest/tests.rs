@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::CHECKS;
 use super::check::{CheckFault, HelperRole, require, wait_for};
 
-const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/platforms.md"));
+const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/macos.md"));
 const MACOS: [&str; 3] = [
     include_str!("../macos/mod.rs"),
     include_str!("../macos/process.rs"),
@@ -28,10 +28,10 @@ fn the_page_names_each_function_of_macos_and_each_check() {
     });
     let listed: BTreeSet<&str> = rows().into_iter().map(|(name, _)| name).collect();
     let missing: Vec<&str> = functions.filter(|name| !listed.contains(name)).collect();
-    assert_eq!(missing, Vec::<&str>::new(), "docs/platforms.md has no row for them");
+    assert_eq!(missing, Vec::<&str>::new(), "docs/macos.md has no row for them");
     let unnamed = CHECKS.iter().filter(|check| !PAGE.contains(&format!("`{}`", check.name)));
     let unnamed: Vec<&str> = unnamed.map(|check| check.name).collect();
-    assert_eq!(unnamed, Vec::<&str>::new(), "docs/platforms.md does not name these checks");
+    assert_eq!(unnamed, Vec::<&str>::new(), "docs/macos.md does not name these checks");
 }
 
 #[test]

@@ -296,7 +296,7 @@ fn is_for_program(
         | Message::ModeSetRequest(_) => {
             let from = text::short(&envelope.from, 60);
             effects.push(Effect::Member(MemberEffect::Warn(format!(
-                "ignored a {} from {from}: wrapped programs do not handle it",
+                "ignored a {} from {from}: this program cannot handle it",
                 message.kind()
             ))));
         }

@@ -140,7 +140,10 @@ pub(super) fn draw(
 ) -> Option<DrawnPart> {
     let theme = dashboard.theme;
     if dashboard.columns.iter().all(Vec::is_empty) {
-        let words = if dashboard.filter.is_empty() {
+        let is_read = dashboard.snapshot.as_ref().is_none_or(|snapshot| snapshot.is_board_read);
+        let words = if !is_read {
+            "reading the board …".to_owned()
+        } else if dashboard.filter.is_empty() {
             dashboard.keymap.hint("no tasks", &[(KeyCommand::NewTask, "creates one")])
         } else {
             dashboard.leave_hint("no task matches", "ends the filter")

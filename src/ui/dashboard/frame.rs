@@ -121,7 +121,7 @@ impl Dashboard {
                 let mark = theme.either("▲", "!");
                 let tail = format!("{since}{more}");
                 let room = width.saturating_sub(tail.len() + 2);
-                let words = format!("{}{}", who.unwrap_or_default(), item.why);
+                let words = format!("{}{}", who.unwrap_or_default(), item.for_keys());
                 Line::from(vec![
                     Span::styled(
                         format!("{mark} {}", cut(&words, room)),

@@ -465,7 +465,7 @@ impl Dashboard {
         match item.member {
             Some(member) if self.members.contains(&member) => self.select_member(member),
             _ => {
-                self.notify(item.why, Tone::Waiting, now);
+                self.notify(item.for_keys(), Tone::Waiting, now);
                 Vec::new()
             }
         }

@@ -128,7 +128,15 @@ impl Dashboard {
             Panel::Members | Panel::Screen | Panel::Messages | Panel::Events => {
                 let member = self.target_member()?;
                 let first = self.request_of(&member);
-                first.map(Some).ok_or(format!("{member} has no open request"))
+                first.map(Some).ok_or_else(|| {
+                    let words = format!("{member} has no open request");
+                    match self.attention.is_empty() {
+                        true => words,
+                        false => self
+                            .keymap
+                            .hint(&words, &[(KeyCommand::NextAttention, "shows who waits")]),
+                    }
+                })
             }
         }
     }

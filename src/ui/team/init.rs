@@ -1,7 +1,7 @@
 //! The findings of `init` in a repository, and its first question.
 
 use crate::paint::{Paint, Tint};
-use crate::table::{Table, cell, maybe, tinted};
+use crate::table::{Table, cell, tinted};
 use model::team::project::Project;
 use model::text;
 use ops::starting::agents::{AgentProgram, LoginState};
@@ -55,7 +55,7 @@ fn or_none(entries: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// Returns one line for each agent with its version and login.
-fn agent_lines(agents: &[AgentProgram], paint: Paint) -> Vec<String> {
+pub(crate) fn agent_lines(agents: &[AgentProgram], paint: Paint) -> Vec<String> {
     if agents.is_empty() {
         return vec!["none on PATH".to_owned()];
     }
@@ -68,7 +68,7 @@ fn agent_lines(agents: &[AgentProgram], paint: Paint) -> Vec<String> {
         };
         table.row(vec![
             cell(&agent.profile),
-            maybe(agent.version.as_deref().or(Some("version unknown"))),
+            cell(agent.version_words()),
             tinted(tint, agent.login.words()),
         ]);
     }

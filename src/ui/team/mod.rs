@@ -1,5 +1,6 @@
 //! A team at work and afterwards, its settings, and what makes one.
 
+pub(crate) mod difference;
 pub(crate) mod init;
 pub(crate) mod live;
 pub(crate) mod progress;

@@ -348,6 +348,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::MemberFallback | Kind::MemberHealth | Kind::MemberPrompt => None,
         Kind::RestartDelayed | Kind::BudgetReached => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberServes => None,
+        Kind::MemberRenamed => None,
         Kind::MemberStartFailed | Kind::MemberState => None,
         Kind::MemberExited | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,

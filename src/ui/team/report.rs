@@ -10,7 +10,7 @@ use model::members::assessment::Doing;
 use model::members::lifecycle::MemberState;
 use model::members::usage::{self, UsageTotal};
 use model::text;
-use ops::views::report::{MemberReport, Report, TaskReport};
+use ops::views::report::{BranchReport, MemberReport, Report, TaskReport};
 
 /// Maximum number of output lines shown of a failed member or task.
 const TAIL: usize = 20;
@@ -42,6 +42,7 @@ pub fn report(report: &Report, format: &ReportFormat) -> String {
     if !report.tasks.is_empty() {
         parts.push(tasks(&report.tasks, format));
     }
+    parts.extend(branches(&report.branches, format));
     parts.extend(usage(report, format));
     parts.extend(deviations(&report.deviations, paint));
     parts.extend(report.members.iter().filter_map(|member| {
@@ -85,6 +86,34 @@ fn quiet_members(report: &Report, format: &ReportFormat) -> Option<String> {
     let parts: Vec<String> = alone.into_iter().chain(agreed).collect();
     let line = text::short(&parts.join("; "), format.width.unwrap_or(usize::MAX - 1));
     (!parts.is_empty()).then(|| format.paint.put(Tint::Dim, &line))
+}
+
+/// Formats the work that is not merged, with the command that merges each branch.
+fn branches(branches: &[BranchReport], format: &ReportFormat) -> Option<String> {
+    let first = branches.first()?;
+    let mut table = Table::new(&["NOT MERGED", "COMMITS", "SIZE", "MERGE IT WITH"]);
+    for branch in branches {
+        let merge = match (branch.commits, branch.conflicts.as_slice()) {
+            (0, _) => String::new(),
+            (_, []) => format!("git merge {}", branch.from),
+            (_, files) => format!("git merge {}  (conflicts: {})", branch.from, files.join(", ")),
+        };
+        let files = if branch.uncommitted == 1 { "file" } else { "files" };
+        let open = format!("{} {files} not committed", branch.uncommitted);
+        let open = (branch.uncommitted > 0).then_some(open);
+        let size = [Some(branch.size.clone()), open].into_iter().flatten();
+        let size: Vec<String> = size.filter(|part| !part.is_empty()).collect();
+        table.row(vec![
+            tinted(Tint::Bold, branch.name.as_str()),
+            cell(branch.commits.to_string()),
+            cell(size.join("; ")),
+            cell(merge),
+        ]);
+    }
+    let width = format.width.unwrap_or(usize::MAX);
+    let table = table.render_within(width, &[], &["SIZE", "MERGE IT WITH"], format.paint);
+    let review = format!("to review one first: git diff {}...{}", first.into, first.from);
+    Some(format!("{table}\n{}", format.paint.put(Tint::Dim, &text::line(&review))))
 }
 
 /// Formats what the members have used, if their programs report it.
@@ -281,6 +310,7 @@ mod tests {
             members,
             tasks,
             deviations: Vec::new(),
+            branches: Vec::new(),
             usage: None,
         }
     }

@@ -7,6 +7,7 @@ use crate::paint::Paint;
 use crate::redraw;
 use crate::team::live::LiveFrame;
 use crate::team::progress::{ProgressFrame, TeamProgress};
+use crate::views::event_words::is_waiting;
 use crate::views::events::progress_line;
 use model::id::MemberName;
 use model::team::event::{Event, EventKind};
@@ -124,7 +125,7 @@ impl View {
     pub fn show_event(&mut self, event: &Event) {
         self.progress.apply(event);
         let (all, wanted) = match self.style {
-            Style::Live => (false, is_warning(event.event)),
+            Style::Live => (false, is_warning(event.event) || is_waiting(event)),
             Style::Plain { all } => (all, true),
             Style::Silent => return,
         };
@@ -222,7 +223,8 @@ impl View {
         match &mut self.live {
             Some(live) => live.print_above(line),
             // A lost terminal must not stop the team.
-            None => drop(writeln!(io::stderr().lock(), "{line}")),
+            // At once: stderr has no buffer.
+            None => drop(io::stderr().lock().write_all(format!("{line}\n").as_bytes())),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::paint::Tint;
 use crate::views::life::span;
 use model::decisions::question::Typed;
+use model::members::need::Need;
 use model::members::record;
 use model::team::event::{Event, EventKind};
 use model::text;
@@ -33,7 +34,20 @@ pub(crate) fn tint(event: &Event) -> Tint {
         (EventKind::TaskVanished, Tint::Warn),
         (EventKind::TaskRewritten, Tint::Warn),
     ];
-    tints.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
+    let known = tints.into_iter().find(|(kind, _)| *kind == event.event);
+    let plain = if is_waiting(event) { Tint::Warn } else { Tint::Plain };
+    known.map_or(plain, |(_, tint)| tint)
+}
+
+/// Returns true for a program that begins to wait for a person, as its screen shows.
+pub(crate) fn is_waiting(event: &Event) -> bool {
+    match event.event {
+        EventKind::MemberPrompt => event.detail.contains_key("text"),
+        EventKind::MemberState => {
+            wire::text(&event.detail, "reason").is_some_and(|why| record::need_in(&why).is_some())
+        }
+        _ => false,
+    }
 }
 
 /// Returns a detail of the event, with control characters made visible.
@@ -59,6 +73,7 @@ pub(crate) fn words(event: &Event) -> Option<String> {
     match event.event {
         Kind::MemberReady => Some("runs".to_owned()),
         Kind::MemberServes => Some(format!("is ready: {}", detail(event, "condition")?)),
+        Kind::MemberRenamed => Some(format!("was called {} before", detail(event, "from")?)),
         Kind::MemberStartFailed => Some(with_reason(event, "did not start")),
         Kind::MemberFallback => Some(fallback_words(event)),
         Kind::MemberHealth => Some(match wire::text(&event.detail, "state").as_deref() {
@@ -73,13 +88,14 @@ pub(crate) fn words(event: &Event) -> Option<String> {
             Some(_) | None => "answers again".to_owned(),
         }),
         Kind::MemberPrompt => Some(match detail(event, "text") {
-            Some(line) => format!("waits at its prompt: {line}"),
+            Some(line) => with_remedy(event, Need::Prompt, &format!("waits at its prompt: {line}")),
             None => "no longer waits at its prompt".to_owned(),
         }),
+        Kind::MemberState => waiting_words(event),
         Kind::RestartDelayed => Some(restart_words(event)),
         Kind::BudgetReached => Some(format!("warning: {}", detail(event, "text")?)),
         Kind::MemberExited => Some(exit_words(event)),
-        Kind::MemberLeft => Some(with_reason(event, "left")),
+        Kind::MemberLeft => Some(with_reason(event, "stopped")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
         Kind::TaskCompleted => Some(with_task(event, "completed")),
         Kind::TaskFailed => {
@@ -119,7 +135,7 @@ pub(crate) fn words(event: &Event) -> Option<String> {
             with_task(event, "warning: another program rewrote"),
             fields(event)
         )),
-        Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
+        Kind::ShutdownRequested => Some(with_reason(event, "is stopping")),
         Kind::ShutdownEnded => outcome_words(event),
         Kind::RequestFiled => asked_words(event),
         Kind::RequestDecided => decided_words(event),
@@ -161,11 +177,26 @@ pub(crate) fn words(event: &Event) -> Option<String> {
         | Kind::LeadEnded
         | Kind::MemberAsked
         | Kind::MemberPlaced => None,
-        Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
+        Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
         // The final report contains it.
         Kind::ShutdownVerified => None,
+    }
+}
+
+/// Describes a state in which the program waits for a person, as its screen shows.
+fn waiting_words(event: &Event) -> Option<String> {
+    let reason = wire::text(&event.detail, "reason")?;
+    let (need, text) = record::need_in(&reason)?;
+    let words = format!("{}: {}", need.words(), text::short(text, LONGEST));
+    Some(with_remedy(event, need, &words))
+}
+
+fn with_remedy(event: &Event, need: Need, words: &str) -> String {
+    match &event.member {
+        Some(name) => format!("{words}; {}", need.remedy(name)),
+        None => words.to_owned(),
     }
 }
 
@@ -235,7 +266,13 @@ fn asked_words(event: &Event) -> Option<String> {
     let (kind, id) = (detail(event, "kind")?, detail(event, "request_id")?);
     let summary = detail(event, "summary").unwrap_or_default();
     let how = match wire::text(&event.detail, "answered_by").as_deref() {
-        Some("pane") => String::new(),
+        Some("pane") => {
+            return Some(with_remedy(
+                event,
+                Need::Dialog,
+                &format!("asks for a {kind}: {summary}"),
+            ));
+        }
         Some("text") => format!("; `phalanx answer {id} --answer TEXT` or `--reject`"),
         Some(_) | None => format!("; `phalanx answer {id} --approve` or `--reject`"),
     };
@@ -301,7 +338,7 @@ fn outcome_words(event: &Event) -> Option<String> {
     match wire::text(&event.detail, "outcome").as_deref() {
         Some("rejected") => Some(with_reason(event, "refused to end")),
         Some("timed_out") => Some(with_reason(event, "was ended, it had not answered")),
-        Some("forced") => Some("was ended by force".to_owned()),
+        Some("forced") => Some("was stopped by force".to_owned()),
         Some(_) | None => None,
     }
 }

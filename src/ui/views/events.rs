@@ -154,6 +154,7 @@ fn quiet_words(event: &Event) -> String {
         // `event_words::words` always has a text for these.
         Kind::MemberReady
         | Kind::MemberServes
+        | Kind::MemberRenamed
         | Kind::MemberStartFailed
         | Kind::MemberFallback
         | Kind::MemberHealth
@@ -298,6 +299,16 @@ mod tests {
                 "waits for approval of its plan",
             ),
             (
+                about_ada(EventKind::MemberState)
+                    .with("state", "idle")
+                    .with("reason", "blocked: needs_login (rule login: Sign in)"),
+                "needs a login: Sign in; `phalanx attach ada`, and log in on its screen",
+            ),
+            (
+                about_ada(EventKind::MemberPrompt).with("text", "Overwrite it?"),
+                "waits at its prompt: Overwrite it?; `phalanx type ada TEXT --enter` answers it",
+            ),
+            (
                 about_ada(EventKind::MessageSent)
                     .with("from", "bob")
                     .with("kind", "idle_notification"),
@@ -396,7 +407,7 @@ mod tests {
         assert_eq!(
             lines(&events, false),
             [
-                "   0.1s  ada  left: exit code 3",
+                "   0.1s  ada  stopped: exit code 3",
                 "   0.2s       warning: odd",
                 "   0.3s  ada  refused to end: busy"
             ]

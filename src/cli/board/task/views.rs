@@ -1,5 +1,6 @@
 //! The `task` subcommands that only read the board: list, scopes, get, graph and search.
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
 
 use clap::Args;
@@ -9,6 +10,7 @@ use serde_json::json;
 
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::mail::scope::ScopeArgs;
+use crate::out::InTurn;
 use crate::setup::Setup;
 use model::board::search::{MAX_QUERY, Query};
 use model::board::task::{Task, TaskState};
@@ -33,33 +35,33 @@ const RESULT: usize = 8000;
 )]
 pub(crate) struct ListTasksArgs {
     /// Include completed and cancelled tasks, and internal ones.
-    #[arg(long, group = "kind")]
+    #[arg(help_heading = "Filter", long, group = "kind")]
     #[serde(skip)]
     pub(crate) all: bool,
     /// Only tasks that can or do go on: not failed ones.
-    #[arg(long, group = "kind")]
+    #[arg(help_heading = "Filter", long, group = "kind")]
     #[serde(skip)]
     pub(crate) active: bool,
     /// Only tasks that wait for approval.
-    #[arg(long, group = "kind")]
+    #[arg(help_heading = "Filter", long, group = "kind")]
     #[serde(skip)]
     pub(crate) in_review: bool,
     /// Only completed tasks.
-    #[arg(long, group = "kind")]
+    #[arg(help_heading = "Filter", long, group = "kind")]
     #[serde(skip)]
     pub(crate) completed: bool,
     /// Only tasks of this member.
-    #[arg(long, value_name = "NAME", conflicts_with = "mine")]
+    #[arg(help_heading = "Filter", long, value_name = "NAME", conflicts_with = "mine")]
     pub(crate) owner: Option<String>,
     /// Only tasks of the caller.
-    #[arg(long)]
+    #[arg(help_heading = "Filter", long)]
     #[serde(default)]
     mine: bool,
     /// Page to print, of 30 tasks each [default: 1; with --json: all tasks].
     #[arg(long, value_name = "N", value_parser = page_number)]
     pub(crate) page: Option<usize>,
     /// Only tasks with this label; repeatable, then with any of them.
-    #[arg(long = "label", value_name = "LABEL")]
+    #[arg(help_heading = "Filter", long = "label", value_name = "LABEL")]
     #[serde(default)]
     labels: Vec<String>,
     #[command(flatten)]
@@ -146,7 +148,7 @@ pub(super) fn list(
             wire::put(&mut object, "state", board.state(task).as_str());
             object
         };
-        setup.out.print_document(&items.iter().map(object).collect::<Vec<_>>())?;
+        setup.out.print_document(&InTurn(RefCell::new(items.iter().map(object))))?;
     } else if items.is_empty() {
         let is_plain = !args.active && !args.in_review && !args.completed && owner.is_none();
         setup.out.print_message(

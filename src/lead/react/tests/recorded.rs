@@ -290,7 +290,7 @@ fn recorded_run_contains_every_way_to_end() {
         assert!(outcomes.iter().any(|said| said == outcome), "{outcome}: {outcomes:?}");
     }
     let reasons = said(EventKind::MemberLeft, "reason");
-    for reason in ["exit code 3", "signal 9", "shut down as agreed", "did not answer in time"] {
+    for reason in ["exit code 3", "signal 9", "as agreed", "did not answer in time"] {
         assert!(reasons.iter().any(|said| said == reason), "{reason}: {reasons:?}");
     }
     assert!(

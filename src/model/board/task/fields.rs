@@ -19,10 +19,10 @@ pub struct TaskFields {
     #[arg(long, value_name = "TEXT")]
     pub active_form: Option<String>,
     /// Priority; higher numbers are claimed first [default: 0].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(help_heading = "Assignment", long, value_name = "N", allow_negative_numbers = true)]
     pub priority: Option<i64>,
     /// Role that a member must have to claim it.
-    #[arg(long, value_name = "ROLE")]
+    #[arg(help_heading = "Assignment", long, value_name = "ROLE")]
     pub role: Option<String>,
     /// Patterns of the files that it changes.
     #[arg(long = "file", value_name = "PATTERN", num_args = 1..)]
@@ -39,10 +39,10 @@ pub struct TaskFields {
     #[schemars(schema_with = "object_schema")]
     pub metadata: Option<Object>,
     /// Working directory of its command [default: that of the worker].
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Program", long, value_name = "DIR")]
     pub cwd: Option<String>,
     /// Environment variable of its command; repeatable.
-    #[arg(long, value_parser = parse_variable, value_name = "NAME=VALUE")]
+    #[arg(help_heading = "Program", long, value_parser = parse_variable, value_name = "NAME=VALUE")]
     #[serde(default, deserialize_with = "variables_from_json")]
     #[schemars(schema_with = "object_schema")]
     pub env: Option<Vec<(String, String)>>,

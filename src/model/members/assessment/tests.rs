@@ -181,7 +181,12 @@ fn each_combination_of_evidence_has_one_state() {
         ),
         // 2.1.34 has marked its mail as read and has not yet said that it works.
         ("claude", Idle, &[|c| c.is_active = Some(false), took_mail], Doing::Working),
-        ("claude", Idle, &[|c| c.is_active = Some(false), took_mail, turn_ended], Doing::Idle),
+        ("claude", Idle, &[|c| c.is_active = Some(false), took_mail, turn_ended], Doing::Working),
+        // ST-02: mail that it took during its turn begins the next one; its screen rests before.
+        ("claude", Idle, &[rests, took_mail_long_ago, turn_ended], Doing::Working),
+        ("claude", Idle, &[rests, took_mail_long_ago, turn_ended_before], Doing::Idle),
+        ("claude", Idle, &[rests, turn_ended], Doing::Idle),
+        ("codex", Idle, &[took_mail_long_ago, turn_ended], Doing::Idle),
         ("claude", Idle, &[|c| c.is_active = Some(false), took_mail_long_ago], Doing::Idle),
         ("claude", AwaitingPermission, &[|c| c.is_active = Some(true)], waits(Need::Permission)),
         ("claude", AwaitingPlan, &[], waits(Need::Plan)),
@@ -289,6 +294,16 @@ fn took_mail_long_ago(case: &mut Case) {
 
 fn turn_ended(case: &mut Case) {
     case.turn_ended_at = Some(Timestamp(999_950));
+}
+
+fn turn_ended_before(case: &mut Case) {
+    case.turn_ended_at = Some(Timestamp(998_500));
+}
+
+/// The team file and the screen say that it rests.
+fn rests(case: &mut Case) {
+    case.is_active = Some(false);
+    case.screen = Some(ScreenSign::Idle);
 }
 
 /// Rules that hold whatever else the evidence says, over the product of the evidence.

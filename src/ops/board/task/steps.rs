@@ -14,6 +14,9 @@ use model::team::event::{EventKind, Note};
 use store::{ClaimKind, StoreError, TaskStep, TeamStore};
 use sys::failpoint;
 
+/// The tasks that each member held, and the board before they were released.
+pub(crate) type Released = (Vec<Result<Vec<Task>, OpsError>>, Board);
+
 /// Claims a task for a member. With `busy_check`, it must have no other task in progress.
 pub fn claim(
     team: &TeamStore,
@@ -142,10 +145,22 @@ pub fn release_hanging(team: &TeamStore, who: &MemberName) -> Result<(), OpsErro
 
 /// Releases what a member held when it left. Returns that, and the board as it was before.
 pub fn release(team: &TeamStore, who: &MemberName) -> Result<(Vec<Task>, Board), OpsError> {
-    let (released, board) = team.release_tasks_of(who)?;
+    let (released, board) = release_all(team, &[who])?;
+    let released: Result<Vec<_>, _> = released.into_iter().collect();
+    Ok((released?.concat(), board))
+}
+
+/// Releases what these members held when they left. Returns that of each, and the board as it was
+/// before.
+pub(crate) fn release_all(team: &TeamStore, members: &[&MemberName]) -> Result<Released, OpsError> {
+    let (released, board) = team.release_tasks_of(members)?;
     failpoint::hit("task.released");
-    for task in &released {
-        team.record(Note::of_task(EventKind::TaskReleased, task).member(who))?;
+    let mut notes = Vec::new();
+    for (who, tasks) in members.iter().zip(&released) {
+        for task in tasks.iter().flatten() {
+            notes.push(Note::of_task(EventKind::TaskReleased, task).member(who));
+        }
     }
-    Ok((released, board))
+    team.record_all(notes)?;
+    Ok((released.into_iter().map(|tasks| Ok(tasks?)).collect(), board))
 }

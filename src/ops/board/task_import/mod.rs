@@ -16,7 +16,7 @@ use crate::{Context, OpsError, now};
 pub(crate) use artifact::ReadFile;
 use config::task_file::{MAX_FAULTS, TaskFormat};
 use model::board::Board;
-use model::board::task_definition::{FileNote, TaskFile};
+use model::board::task_definition::{FileNote, TaskDefinition, TaskFile};
 use model::team::event::{EventKind, Note};
 use model::text;
 pub use resolve::ImportedTask;
@@ -54,6 +54,43 @@ pub fn import(
 ) -> Result<Imported, OpsError> {
     task::must_have_verb(team, "import")?;
     let files = load(files, format, read, &ctx.caller.cwd).map_err(refuse)?;
+    apply(ctx, team, &files, ImportOrigin::Files, dry_run)
+}
+
+/// Puts the tasks of the manifest called `name` on the board of a team that exists. Their owners
+/// may still have to join. Without `revises` only those that are missing are created.
+///
+/// # Errors
+/// As [`import`].
+pub(crate) fn import_manifest(
+    ctx: &Context,
+    team: &TeamStore,
+    (name, tasks): (&str, &[TaskDefinition]),
+    revises: bool,
+    dry_run: bool,
+) -> Result<Imported, OpsError> {
+    if !tasks.is_empty() {
+        task::must_have_verb(team, "import")?;
+    }
+    let tasks = TaskFile { tasks: tasks.to_vec(), ..TaskFile::default() };
+    let file = LoadedFile { name: name.to_owned(), tasks };
+    apply(ctx, team, &[file], ImportOrigin::Manifest { revises }, dry_run)
+}
+
+/// Where the tasks of an import come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ImportOrigin {
+    Files,
+    Manifest { revises: bool },
+}
+
+fn apply(
+    ctx: &Context,
+    team: &TeamStore,
+    files: &[LoadedFile],
+    source: ImportOrigin,
+    dry_run: bool,
+) -> Result<Imported, OpsError> {
     let notes = files.iter().flat_map(|file| {
         let note = |note: &FileNote| format!("{}:{}: {}", file.name, note.line, note.text);
         file.tasks.notes.iter().map(note)
@@ -68,10 +105,12 @@ pub fn import(
     };
     let mut decide = |board: &Board| -> Result<TaskImport, OpsError> {
         let Resolved { mut import, places, updated, unchanged, skipped } =
-            resolve::resolve(&files, board).map_err(refuse)?;
+            resolve::resolve(files, board).map_err(refuse)?;
         let mut faults = Vec::new();
         for (new, place) in import.create.iter_mut().zip(&places) {
-            let Some(owner) = &new.owner else { continue };
+            let Some(owner) = new.owner.as_ref().filter(|_| source == ImportOrigin::Files) else {
+                continue;
+            };
             match task::must_be_member(team, owner) {
                 Err(OpsError::Store(e @ StoreError::NoSuchMember { .. })) => {
                     faults.push(format!("{place}: {e}"));
@@ -83,8 +122,15 @@ pub fn import(
         if !faults.is_empty() {
             return Err(refuse(faults));
         }
-        task::may_create(ctx, team, &import.create)?;
         (report.updated, report.unchanged, report.skipped) = (updated, unchanged, skipped);
+        match source {
+            ImportOrigin::Files => task::may_create(ctx, team, &import.create)?,
+            ImportOrigin::Manifest { revises: true } => {}
+            ImportOrigin::Manifest { revises: false } => {
+                import.revise.clear();
+                report.unchanged += std::mem::take(&mut report.updated).len();
+            }
+        }
         report.created = (import.create.iter())
             .map(|new| ImportedTask {
                 id: None,

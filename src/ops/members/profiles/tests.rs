@@ -156,7 +156,7 @@ pub(super) const OWN: &str = "about = \"mine\"\n[launch]\nargv = [[\"mine\"]]\n"
 fn a_user_profile_overrides_a_builtin_and_is_reread_each_time() {
     let (_dir, ctx) = stage();
     assert_eq!(list(&ctx).expect("a list").len(), 10);
-    assert_eq!(find(&ctx, "codex").expect("built in").about, "Codex CLI of OpenAI, wrapped");
+    assert_eq!(find(&ctx, "codex").expect("built in").about, "Codex CLI of OpenAI");
     write(&ctx, "codex.toml", OWN);
     write(&ctx, "notes.txt", "no profile");
     assert_eq!(find(&ctx, "codex").expect("own").about, "mine");

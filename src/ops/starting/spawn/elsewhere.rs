@@ -38,7 +38,7 @@ pub(super) fn hosts_of(
                 "`{}` is for another host, and the files of this team are on this machine only",
                 first.name
             ),
-            "keep the team in PostgreSQL: `store = \"postgres://…\"` in the manifest; see docs/hosts.md",
+            "keep the team in PostgreSQL: `store = \"postgres://…\"` in the manifest; see `phalanx docs hosts`",
         ));
     }
     let mut used: BTreeMap<HostName, usize> = BTreeMap::new();

@@ -22,7 +22,7 @@ use model::members::placement::{BackendKind, ProcessId};
 use model::members::record::{LaunchRequest, MemberRecord};
 use model::members::spec::{self, LauncherSpec, OsText, Terminal};
 use model::team::event::{EventKind, Note};
-use model::team::worktree::Checkout;
+use model::team::worktree::{Checkout, WorktreeRequest};
 use model::team::{Member, Team};
 use profile::{Prompt, Ready, Runs};
 use store::StoreError;
@@ -241,7 +241,14 @@ fn new_start(
             Some(_) => Some(WORKTREES),
             None => batch.settings.worktree.dir.as_deref(),
         };
-        repository.place(dir, &worktree::title(batch.team, &name)).to_string_lossy().into_owned()
+        let new = || repository.place(dir, &worktree::title(batch.team, &name));
+        // A member that was renamed keeps the place of its worktree.
+        let had = batch.settings.checkouts.get(&name).filter(|had| {
+            let is_branch = WorktreeRequest::Branch(had.branch.clone());
+            let top = had.copy.as_ref().map_or(&had.repository, |copy| &copy.path);
+            spec.worktree.as_ref() == Some(&is_branch) && Path::new(top) == repository.top()
+        });
+        had.map_or_else(|| new().to_string_lossy().into_owned(), |had| had.path.clone())
     });
     let request = LaunchRequest {
         profile: profile.name.clone(),
@@ -267,6 +274,7 @@ fn new_start(
         access: spec.access.clone(),
         env_file: spec.env_file.clone(),
         env: spec.env.clone(),
+        entry: spec.entry.clone(),
     };
     let spawner = Process::current();
     let record = MemberRecord {

@@ -28,7 +28,7 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();
     for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
         let run = &one.record.incarnation;
-        add_failure(left, "placement", ended.map(drop));
+        add_failure(left, "pane or terminal", ended.map(drop));
         if let Some(made) = &one.new_checkout {
             add_failure(left, "worktree", worktree::abandon(ctx, team, &one.record.name, made));
         }
@@ -53,7 +53,7 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
         Ok(())
     });
     if let Err(e) = off {
-        left.iter_mut().for_each(|left| left.push(format!("roster: {e}")));
+        left.iter_mut().for_each(|left| left.push(format!("team file: {e}")));
     }
     for (((one, _), released), left) in failed.iter().zip(released).zip(&mut left) {
         add_failure(left, "tasks", released.unwrap_or(Ok(())));

@@ -4,7 +4,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Caller, Store};
+use crate::{Caller, NewTask, Store};
 use model::team::Team;
 use sys::fs;
 
@@ -58,4 +58,22 @@ fn change_during_a_failed_read_is_not_lost() {
     fs::write_atomic(&path, &whole).expect("writable");
     let read = reader.read(&BTreeSet::from([Topic::Roster])).expect("readable");
     assert_eq!(texts(&read), ["one"]);
+}
+
+/// PF-15: the members of a team with a large board are seen before its board is read.
+#[test]
+fn pf_15_first_state_does_not_wait_for_a_large_board() {
+    for (count, has_board) in [(LARGE_BOARD, true), (LARGE_BOARD + 1, false)] {
+        let (_dir, team, mut reader) = stage();
+        let task = NewTask { subject: "t".to_owned(), ..NewTask::default() };
+        let tasks = vec![task; count];
+        team.create_tasks(&tasks, "team-lead", now()).expect("writable");
+        assert!(!reader.must_read_on());
+        let first = reader.read(&BTreeSet::new()).expect("readable");
+        assert_eq!((first.is_board_read, first.tasks.is_empty()), (has_board, !has_board));
+        assert_eq!(reader.must_read_on(), !has_board);
+        let second = reader.read(&BTreeSet::new()).expect("readable");
+        assert!(second.is_board_read && !reader.must_read_on());
+        assert_eq!(second.tasks.len(), count);
+    }
 }

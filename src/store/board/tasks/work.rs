@@ -38,6 +38,9 @@ pub struct NewTask {
     pub named_blockers: Vec<String>,
 }
 
+/// The tasks that each member held, and the board before they were released.
+pub type ReleasedTasks = (Vec<Result<Vec<Task>, StoreError>>, Board);
+
 /// The tasks that [`TeamStore::claim_next`] looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimKind {
@@ -293,21 +296,24 @@ impl TeamStore {
         Ok(freed)
     }
 
-    /// Releases all unfinished tasks of `who`, except the one that is completed when it is ready.
-    /// Returns them, and the board as it was before.
-    pub fn release_tasks_of(&self, who: &MemberName) -> Result<(Vec<Task>, Board), StoreError> {
+    /// Releases all unfinished tasks of each of `members`, except the one that is completed when it
+    /// is ready. Returns those of each, and the board as it was before.
+    pub fn release_tasks_of(&self, members: &[&MemberName]) -> Result<ReleasedTasks, StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
         let is_open = |t: &&Task| !t.state.is_over() && t.state != TaskState::InReview;
-        let owned = board.tasks.values().filter(|t| t.is_owned_by(who));
-        let held = owned.filter(is_open).filter(|t| t.awaited_member().is_none());
-        let released = held.map(|t| {
-            self.change_task(t.id, |task| {
-                release(task, who);
-                Ok(())
-            })
-        });
-        Ok((released.collect::<Result<_, _>>()?, board))
+        let release_of = |who: &&MemberName| {
+            let owned = board.tasks.values().filter(|t| t.is_owned_by(who));
+            let held = owned.filter(is_open).filter(|t| t.awaited_member().is_none());
+            let released = held.map(|t| {
+                self.change_task(t.id, |task| {
+                    release(task, who);
+                    Ok(())
+                })
+            });
+            released.collect()
+        };
+        Ok((members.iter().map(release_of).collect(), board))
     }
 
     /// Starts the task for `who`. The caller holds the list lock; the task is read again under its

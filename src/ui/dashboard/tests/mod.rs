@@ -247,6 +247,7 @@ fn sample() -> TeamSnapshot {
         status,
         details,
         tasks: Arc::new(tasks),
+        is_board_read: true,
         requests: vec![permission("perm-1795-ben", "ben", 31_000)],
         messages: Arc::new(messages),
         events: Arc::new(VecDeque::from(events)),

@@ -149,3 +149,18 @@ fn ages_are_redrawn_each_second_only_in_their_first_minute() {
     });
     assert_eq!(dashboard.redraw_after_ms(NOW), None);
 }
+
+/// PF-15: a board that is still read is not shown as an empty one; every key is harmless meanwhile.
+#[test]
+fn pf_15_board_that_is_not_read_yet_is_named() {
+    let mut dashboard = dashboard(THEME);
+    let no_board = || TeamSnapshot { tasks: Default::default(), is_board_read: false, ..sample() };
+    dashboard.set_snapshot(no_board());
+    dashboard.show(Panel::Board);
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("reading the board …") && !shown.contains("no tasks"), "{shown}");
+    press(&mut dashboard, "Down Enter Escape End");
+    dashboard.set_snapshot(TeamSnapshot { is_board_read: true, ..no_board() });
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("no tasks"), "{shown}");
+}
