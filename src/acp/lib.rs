@@ -1,0 +1,12 @@
+//! The client side of the Agent Client Protocol (version 1), without I/O: bytes of the agent come in,
+//! bytes for it and reports for the session's owner go out.
+
+mod report;
+mod start;
+
+pub use report::{
+    AgentInfo, Choice, Command, Diff, Failure, FailureKind, OptionKind, Outcome, PlanEntry,
+    PlanState, Question, QuestionId, QuestionOption, Report, TokenUsage, ToolCall, ToolContent,
+    ToolKind, ToolStatus, TurnEnd,
+};
+pub use start::{AgentTraits, McpServer, ModeChoice, Start, UsageCount};
