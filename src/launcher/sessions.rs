@@ -239,9 +239,17 @@ mod tests {
     const ANN: &str = r#","teamName":"demo","agentName":"ann""#;
 
     #[test]
+    fn cr_18_session_that_was_never_written_is_not_resumed() {
+        let mut lab = Lab::new();
+        lab.write("other-member", r#","teamName":"demo","agentName":"ben""#);
+        assert_eq!(lab.last(), None);
+        lab.record.request.transcript = None;
+        assert_eq!(lab.last().as_deref(), Some(FIRST), "its program's transcripts are not known");
+    }
+
+    #[test]
     fn cr_17_last_session_is_the_one_that_the_member_wrote_last() {
         let lab = Lab::new();
-        assert_eq!(lab.last(), None, "nothing is written yet");
         lab.write(FIRST, ANN);
         lab.write("other-team", r#","teamName":"x","agentName":"ann""#);
         lab.write("other-member", r#","teamName":"demo","agentName":"ben""#);
