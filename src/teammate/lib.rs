@@ -6,6 +6,7 @@ mod driver;
 mod effect;
 mod event;
 mod member_io;
+mod outbox;
 mod react;
 mod sources;
 mod state;

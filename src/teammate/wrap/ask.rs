@@ -42,14 +42,14 @@ pub(super) fn handle_answer(
                 request.stage = AnswerStage::Decided(allowed);
             }
         }
-        Some(_) | None => state.outbound.push_back(OutboundOp::Typed(id, Typed::Gone)),
+        Some(_) | None => state.outbox.push(OutboundOp::Typed(id, Typed::Gone)),
     }
     true
 }
 
 /// Advances the open request and files a new dialog.
 pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if now.since(state.dialogs.since) < BELIEF_MS || !state.accepted {
+    if now.since(state.dialogs.since) < BELIEF_MS || !state.outbox.accepted {
         return;
     }
     let shown = state.dialogs.shown.clone();
@@ -99,7 +99,7 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
         permission_suggestions: Vec::new(),
         answered_by: Some(by),
     };
-    state.outbound.push_back(OutboundOp::Send(Box::new(Message::PermissionRequest(asked))));
+    state.outbox.push(OutboundOp::Send(Box::new(Message::PermissionRequest(asked))));
     state.dialogs.filed.push(id.clone());
     state.dialogs.request = Some(FiledDialog { id, dialog, stage: AnswerStage::Open });
 }
@@ -107,11 +107,11 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
 /// Ends a request whose dialog has disappeared.
 fn close(state: &mut State, gone: FiledDialog) {
     match gone.stage {
-        AnswerStage::Open => state.outbound.push_back(OutboundOp::Withdraw(gone.id)),
+        AnswerStage::Open => state.outbox.push(OutboundOp::Withdraw(gone.id)),
         AnswerStage::Decided(_) | AnswerStage::Typing(_) => {
-            state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Gone))
+            state.outbox.push(OutboundOp::Typed(gone.id, Typed::Gone))
         }
-        AnswerStage::Typed(_) => state.outbound.push_back(OutboundOp::Typed(gone.id, Typed::Taken)),
+        AnswerStage::Typed(_) => state.outbox.push(OutboundOp::Typed(gone.id, Typed::Taken)),
         AnswerStage::Stuck => {}
     }
 }
@@ -131,7 +131,7 @@ fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         AnswerStage::Typed(at) if now.since(at) >= TAKE_MS => {
             request.stage = AnswerStage::Stuck;
             let id = request.id.clone();
-            state.outbound.push_back(OutboundOp::Typed(id, Typed::Stays));
+            state.outbox.push(OutboundOp::Typed(id, Typed::Stays));
         }
         AnswerStage::Open
         | AnswerStage::Decided(_)

@@ -64,7 +64,7 @@ fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &m
     let pauses = [state.rest_until, screen.limited_until()];
     let rested = pauses.into_iter().flatten().all(|until| until <= now);
     let stays = !state.agreed && state.leaving.is_none();
-    if !(state.accepted && stays && screen.is_free() && still && alone && rested)
+    if !(state.outbox.accepted && stays && screen.is_free() && still && alone && rested)
         || state.waiting.is_empty()
     {
         return;

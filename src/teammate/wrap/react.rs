@@ -1,7 +1,8 @@
 //! The wrapper's step: a pure function of its state, an event and the time.
 
 use super::super::effect::{MemberEffect, OutboundOp};
-use super::super::event::{MemberEvent, OpFailure, Requests};
+use super::super::event::{MemberEvent, Requests};
+use super::super::outbox::Activity;
 use super::super::react::mail as worker_mail;
 use super::super::state::{Leaving, Pending, follow_clock};
 use super::ask;
@@ -12,18 +13,16 @@ use super::event::Event;
 use super::lead;
 use super::shutdown_prompt;
 use super::state::{
-    APPEAR_MS, Activity, AgentRole, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS,
-    OBSERVE_MS, RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
+    APPEAR_MS, AgentRole, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS, OBSERVE_MS,
+    RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::news::is_for_agent_lead;
-use model::mail::protocol::{IdleNotification, Message, ShutdownRequestBody};
-use model::members::lifecycle::{Cause, MemberState};
+use model::mail::protocol::{Message, ShutdownRequestBody};
 use model::members::rate_limit;
 use model::members::rate_limit::LimitHit;
-use model::members::usage;
 use model::text;
 use model::time::Timestamp;
 use profile::{ScreenFinding, ScreenState, ShutdownPolicy};
@@ -39,7 +38,7 @@ impl State {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
         times.extend(self.forwarded.iter().map(|forwarded| forwarded.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
-        times.extend(self.pause_until);
+        times.extend(self.outbox.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
         let limited = self.screen.as_ref().and_then(ScreenSnapshot::limited_until);
         times.extend(limited.filter(|_| !self.waiting.is_empty()));
@@ -72,28 +71,30 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Judged { finding, shown } => update_screen(state, finding, shown, now),
         Event::PersonTyped => state.typed_at = Some(now),
         Event::Member(MemberEvent::Mail { mail, requests }) => {
-            state.mail_due = false;
+            state.outbox.mail_due = false;
             read(state, mail, &requests, now, &mut effects);
         }
         Event::Member(MemberEvent::NoMail(failure)) => {
-            complain(state, &failure, now, &mut effects);
-            state.mail_due = true;
-            state.pause_until =
+            effects.extend(state.outbox.complain(&failure, now).map(Effect::Member));
+            state.outbox.mail_due = true;
+            state.outbox.pause_until =
                 Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
         }
         Event::Member(MemberEvent::NotMarked(failure)) => {
-            state.mail_due |= !failure.lasting;
-            complain(state, &failure, now, &mut effects);
+            state.outbox.mail_due |= !failure.lasting;
+            effects.extend(state.outbox.complain(&failure, now).map(Effect::Member));
         }
         Event::Member(MemberEvent::Requests(requests)) => {
             state.pending.retain(|pending| !pending.is_ended(&requests));
             shutdown_prompt::update(state, &requests);
         }
-        Event::Member(MemberEvent::Accepted(recorded)) => accept(state, recorded),
+        Event::Member(MemberEvent::Accepted(recorded)) => state.outbox.accept(recorded),
         Event::Staged(result) => deliver::handle_staged(state, result, now, &mut effects),
         Event::Answered(keyed) => ask::handle_answered(state, keyed, now),
         Event::Interrupted(keyed) => urgent::handle_interrupted(state, keyed, now, &mut effects),
-        Event::Member(MemberEvent::Done(result)) => handle_done(state, result, now, &mut effects),
+        Event::Member(MemberEvent::Done(result)) => {
+            effects.extend(state.outbox.handle_done(result, now).map(Effect::Member))
+        }
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Member(MemberEvent::Over(_)) => match state.role {
             AgentRole::Teammate => leave(state, 0, now, &mut effects),
@@ -117,7 +118,7 @@ fn shift_times(state: &mut State, now: Timestamp) {
         state.typed_at.as_mut(),
         state.turn.as_mut().map(|turn| &mut turn.at),
         state.rest_until.as_mut(),
-        state.pause_until.as_mut(),
+        state.outbox.pause_until.as_mut(),
         state.leaving.as_mut().map(|leaving| &mut leaving.by),
         Some(&mut state.dialogs.since),
         answered,
@@ -164,65 +165,6 @@ fn limit_on(
                 };
                 Some(ScreenLimit { hit, until, since: now })
             })
-        }
-    }
-}
-
-/// Adopts the recorded state as the last one reported. The spawner, and the process that handles a
-/// declined shutdown, write the record too.
-fn accept(state: &mut State, recorded: MemberState) {
-    let first = !std::mem::replace(&mut state.accepted, true);
-    let is_special = matches!(
-        state.reported,
-        Some(Activity::Blocked(_) | Activity::Limited(_) | Activity::Failed { .. })
-    );
-    if !(first || state.outbound.is_empty()) || is_special {
-        return;
-    }
-    match recorded {
-        MemberState::Working => state.reported = Some(Activity::Working),
-        MemberState::Idle => state.reported = Some(Activity::Idle),
-        MemberState::Pending
-        | MemberState::Starting
-        | MemberState::AwaitingPlan
-        | MemberState::AwaitingPermission
-        | MemberState::ShutdownRequested
-        | MemberState::Completed
-        | MemberState::Failed
-        | MemberState::Killed
-        | MemberState::Disappeared => {}
-    }
-}
-
-/// Journals a failure once, and delays the next attempt if a retry can help. The pane belongs to
-/// the program, so nothing is printed.
-fn complain(state: &mut State, failure: &OpFailure, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !failure.lasting {
-        state.pause_until = Some(now.plus_ms(PAUSE_MS));
-    }
-    if state.complaint.as_ref() != Some(&failure.text) {
-        state.complaint = Some(failure.text.clone());
-        effects.push(Effect::Member(MemberEffect::Warn(failure.text.clone())));
-    }
-}
-
-fn handle_done(
-    state: &mut State,
-    result: Result<(), OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
-    state.asked = false;
-    match result {
-        Ok(()) => {
-            state.complaint = None;
-            state.outbound.pop_front();
-        }
-        Err(failure) => {
-            complain(state, &failure, now, effects);
-            if failure.lasting {
-                state.outbound.pop_front();
-            }
         }
     }
 }
@@ -364,22 +306,14 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         answer_requests(state, now);
         shutdown_prompt::advance(state, now, effects);
     }
-    if state.asked || state.pause_until.is_some_and(|until| now < until) {
-        return;
-    }
-    state.pause_until = None;
-    if let Some(op) = state.outbound.front() {
-        state.asked = true;
-        effects.push(Effect::Member(MemberEffect::Do(op.clone())));
-    } else if state.agreed {
+    if state.agreed && state.outbox.is_empty(now) {
         state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
         // Anywhere else the keys would answer whatever is on the screen (PM-01).
         let keys = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
         effects.push(Effect::End { keys });
-    } else if state.mail_due {
-        state.mail_due = false;
-        effects.push(Effect::Member(MemberEffect::ReadMail));
+        return;
     }
+    effects.extend(state.outbox.next(now).map(Effect::Member));
 }
 
 /// Releases the keyboard when a dialog opens over a typed text, since a person has to answer it.
@@ -410,82 +344,7 @@ fn report_activity(state: &mut State, now: Timestamp) {
         if activity == Activity::Idle { stuck.unwrap_or(activity) } else { activity }
     });
     let Some(activity) = activity else { return };
-    let is_new = match (&state.reported, &activity) {
-        // The evidence beside a dialog may change while it is open.
-        (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
-        (Some(Activity::Limited(before)), Activity::Limited(now)) => before.until != now.until,
-        (before, now) => before.as_ref() != Some(now),
-    };
-    if is_new && (state.accepted || !state.up) {
-        queue_report(state, &activity, now);
-        state.reported = Some(activity);
-    }
-    if !std::mem::replace(&mut state.up, true) {
-        state.outbound.push_back(OutboundOp::Hello);
-    }
-}
-
-/// Returns the part of a reason before the rule, for example `blocked: dialog:trust`.
-fn head(reason: &str) -> &str {
-    reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
-}
-
-fn queue_report(state: &mut State, activity: &Activity, now: Timestamp) {
-    let was = state.reported.clone();
-    let has_reason =
-        |activity: &Activity| matches!(activity, Activity::Blocked(_) | Activity::Failed { .. });
-    if was.as_ref().is_some_and(has_reason) && !has_reason(activity) {
-        state.outbound.push_back(OutboundOp::Remark(None));
-    }
-    // A turn that ends without the limit shows that it is over.
-    match activity {
-        Activity::Limited(hit) => {
-            state.limit_reported = true;
-            state.outbound.push_back(OutboundOp::Limit(Some(hit.clone())));
-        }
-        Activity::Idle | Activity::Failed { .. } if std::mem::take(&mut state.limit_reported) => {
-            state.outbound.push_back(OutboundOp::Limit(None));
-        }
-        Activity::Idle | Activity::Failed { .. } | Activity::Working | Activity::Blocked(_) => {}
-    }
-    match activity {
-        Activity::Blocked(reason) => {
-            state.outbound.push_back(OutboundOp::Remark(Some(reason.clone())))
-        }
-        // Until acceptance the spawner changes the state.
-        Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } | Activity::Working
-            if !state.accepted => {}
-        Activity::Working => state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, None)),
-        Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } => {
-            state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
-            // An error can end a turn before the program is seen at work.
-            let mut has_ended_turn = was == Some(Activity::Working);
-            let failure = match activity {
-                Activity::Limited(hit) => Some(hit.said.clone()),
-                Activity::Failed { said, needs_login } => {
-                    let reason = usage::failed_reason(said, *needs_login);
-                    state.outbound.push_back(OutboundOp::Remark(Some(reason)));
-                    has_ended_turn |= was == Some(Activity::Idle);
-                    Some(said.clone())
-                }
-                _ => None,
-            };
-            let notice = IdleNotification {
-                from: Some(state.me.name.to_string()),
-                timestamp: Some(now.iso()),
-                idle_reason: Some(
-                    if failure.is_some() { "failed" } else { "available" }.to_owned(),
-                ),
-                failure_reason: failure,
-                ..IdleNotification::default()
-            };
-            if has_ended_turn {
-                state
-                    .outbound
-                    .push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));
-            }
-        }
-    }
+    state.outbox.report(&state.me, activity, now);
 }
 
 /// Answers shutdown requests. An idle program agrees; a busy one waits until shortly before the
@@ -507,6 +366,6 @@ fn answer_requests(state: &mut State, now: Timestamp) {
         } else {
             pending.rejection(&state.me, excuse.clone(), now)
         };
-        state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
+        state.outbox.push(OutboundOp::Send(Box::new(answer)));
     }
 }

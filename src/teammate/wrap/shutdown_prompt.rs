@@ -101,7 +101,7 @@ pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
     let why = why.map_or("its screen has not been read yet".to_owned(), ScreenSnapshot::excuse);
     let why = format!("it could not be queried: {why}");
     let answer = forwarded.pending.rejection(&state.me, why, now);
-    state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
+    state.outbox.push(OutboundOp::Send(Box::new(answer)));
     state.waiting.retain(|envelope| envelope.msg_id != forwarded.msg_id);
     state.handled.insert(forwarded.msg_id.clone());
     effects.push(Effect::Member(MemberEffect::Acknowledge(vec![forwarded.msg_id])));

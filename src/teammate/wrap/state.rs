@@ -1,8 +1,8 @@
 //! The state of a wrapper.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::effect::OutboundOp;
+use super::super::outbox::{Activity, Outbox};
 use super::super::state::{Leaving, Me, Pending};
 use super::dialog::Dialogs;
 use jiff::tz::TimeZone;
@@ -58,22 +58,6 @@ pub(super) struct PendingDelivery {
     pub(super) at: Timestamp,
     /// Set once the text was seen in the composer.
     pub(super) stood: bool,
-}
-
-/// The activity derived from the screen, as reported to the team.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Activity {
-    Idle,
-    Working,
-    /// Idle, but its account has reached its usage limit.
-    Limited(LimitHit),
-    /// Idle, but its last turn ended with this error.
-    Failed {
-        said: String,
-        needs_login: bool,
-    },
-    /// A person is needed, with the reason.
-    Blocked(String),
 }
 
 /// A usage limit on the screen.
@@ -201,17 +185,9 @@ pub(super) struct State {
     pub(super) dialogs: Dialogs,
     /// Time when a person last typed.
     pub(super) typed_at: Option<Timestamp>,
-    /// The activity last reported to the record.
-    pub(super) reported: Option<Activity>,
-    /// The record contains a usage limit.
-    pub(super) limit_reported: bool,
     /// The time zone in which the program shows times.
     pub(super) zone: TimeZone,
-    /// Set once [`OutboundOp::Hello`] has been queued.
-    pub(super) up: bool,
-    /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
-    /// nothing is typed.
-    pub(super) accepted: bool,
+    pub(super) outbox: Outbox,
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
     /// The delivery in progress.
@@ -230,16 +206,6 @@ pub(super) struct State {
     pub(super) undelivered: Option<String>,
     /// No delivery begins before this time.
     pub(super) rest_until: Option<Timestamp>,
-    /// Outbound operations not yet completed, in order.
-    pub(super) outbound: VecDeque<OutboundOp>,
-    /// Set while the driver executes an outbound operation.
-    pub(super) asked: bool,
-    /// The mail has to be read.
-    pub(super) mail_due: bool,
-    /// After a failure, no outbound operation and no read of the mail before this time.
-    pub(super) pause_until: Option<Timestamp>,
-    /// The last failure reported, to avoid repeating it.
-    pub(super) complaint: Option<String>,
     /// Messages that need no further delivery; they may be repeated until they are marked as read.
     pub(super) handled: BTreeSet<String>,
     /// Shutdown requests that the wrapper answers itself.
@@ -271,11 +237,8 @@ impl State {
             screen: None,
             dialogs: Dialogs::default(),
             typed_at: None,
-            reported: None,
-            limit_reported: false,
             zone: TimeZone::UTC,
-            up: false,
-            accepted: false,
+            outbox: Outbox::default(),
             waiting: Vec::new(),
             turn: None,
             interrupting: false,
@@ -284,11 +247,6 @@ impl State {
             announced: BTreeSet::new(),
             undelivered: None,
             rest_until: None,
-            outbound: VecDeque::new(),
-            asked: false,
-            mail_due: true,
-            pause_until: None,
-            complaint: None,
             handled: BTreeSet::new(),
             pending: Vec::new(),
             forwarded: Vec::new(),
@@ -311,8 +269,9 @@ impl State {
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.
-    pub(super) fn on(self, role: AgentRole) -> State {
-        State { accepted: self.accepted || role == AgentRole::Lead, role, ..self }
+    pub(super) fn on(mut self, role: AgentRole) -> State {
+        self.outbox.accepted |= role == AgentRole::Lead;
+        State { role, ..self }
     }
 
     /// The exit code, once the wrapper is done.

@@ -446,7 +446,7 @@ fn limited_program_agrees_to_a_shutdown() {
 #[test]
 fn limit_is_over_once_a_turn_ends_without_it() {
     let mut stand = Stand::idle();
-    stand.state.limit_reported = true;
+    stand.state.outbox.limit_reported = true;
     stand.see(0, ScreenState::Working, Composer::Empty);
     let effects = stand.at(400, Event::Tick);
     assert_eq!(op(&effects), Some(&OutboundOp::MoveOn(Cause::Work, None)));

@@ -19,7 +19,8 @@ pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
         screen.works() && now.since(screen.since) >= BELIEF_MS
     };
     let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
-    let free = state.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
+    let free =
+        state.outbox.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
     if alone
         && free
         && state.screen.as_ref().is_some_and(working)

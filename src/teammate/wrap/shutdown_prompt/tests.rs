@@ -97,7 +97,7 @@ fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
 }
 
 fn rejections(state: &State) -> Vec<String> {
-    let sent = state.outbound.iter().filter_map(|op| match op {
+    let sent = state.outbox.queue.iter().filter_map(|op| match op {
         OutboundOp::Send(message) => Some(&**message),
         _ => None,
     });

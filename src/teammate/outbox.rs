@@ -1,0 +1,242 @@
+//! What a member that is not a worker reports to the files of the team: operations that must not be
+//! lost, in order, and the activity that was reported last.
+
+use std::collections::VecDeque;
+
+use super::effect::{MemberEffect, OutboundOp};
+use super::event::OpFailure;
+use super::state::{Me, PAUSE_MS};
+use model::mail::protocol::{IdleNotification, Message};
+use model::members::lifecycle::{Cause, MemberState};
+use model::members::rate_limit::LimitHit;
+use model::members::usage;
+use model::time::Timestamp;
+
+/// The activity of a program, as reported to the team.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Activity {
+    Idle,
+    Working,
+    /// Idle, but its account has reached its usage limit.
+    Limited(LimitHit),
+    /// Idle, but its last turn ended with this error.
+    Failed {
+        said: String,
+        needs_login: bool,
+    },
+    /// A person is needed, with the reason.
+    Blocked(String),
+}
+
+/// The reports of a member.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Outbox {
+    /// Set once [`OutboundOp::Hello`] has been queued.
+    pub(super) up: bool,
+    /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
+    /// the program gets nothing.
+    pub(super) accepted: bool,
+    /// The activity last reported to the record.
+    pub(super) reported: Option<Activity>,
+    /// The record contains a usage limit.
+    pub(super) limit_reported: bool,
+    /// Operations not yet completed, in order.
+    pub(super) queue: VecDeque<OutboundOp>,
+    /// Set while the driver executes the first operation.
+    pub(super) asked: bool,
+    /// The mail has to be read.
+    pub(super) mail_due: bool,
+    /// After a failure, no operation and no read of the mail before this time.
+    pub(super) pause_until: Option<Timestamp>,
+    /// The last failure reported, to avoid repeating it.
+    complaint: Option<String>,
+}
+
+impl Default for Outbox {
+    fn default() -> Outbox {
+        Outbox {
+            up: false,
+            accepted: false,
+            reported: None,
+            limit_reported: false,
+            queue: VecDeque::new(),
+            asked: false,
+            mail_due: true,
+            pause_until: None,
+            complaint: None,
+        }
+    }
+}
+
+impl Outbox {
+    pub(super) fn push(&mut self, op: OutboundOp) {
+        self.queue.push_back(op);
+    }
+
+    /// Returns the next effect: the first operation, or the read of the mail.
+    pub(super) fn next(&mut self, now: Timestamp) -> Option<MemberEffect> {
+        if !self.is_ready(now) {
+            return None;
+        }
+        self.pause_until = None;
+        if let Some(op) = self.queue.front() {
+            self.asked = true;
+            return Some(MemberEffect::Do(op.clone()));
+        }
+        std::mem::take(&mut self.mail_due).then_some(MemberEffect::ReadMail)
+    }
+
+    /// Returns true if all reports have been made.
+    pub(super) fn is_empty(&self, now: Timestamp) -> bool {
+        self.is_ready(now) && self.queue.is_empty()
+    }
+
+    fn is_ready(&self, now: Timestamp) -> bool {
+        !self.asked && self.pause_until.is_none_or(|until| until <= now)
+    }
+
+    /// Handles the result of an operation. Returns a failure to journal.
+    pub(super) fn handle_done(
+        &mut self,
+        result: Result<(), OpFailure>,
+        now: Timestamp,
+    ) -> Option<MemberEffect> {
+        self.asked = false;
+        match result {
+            Ok(()) => {
+                self.complaint = None;
+                self.queue.pop_front();
+                None
+            }
+            Err(failure) => {
+                let complaint = self.complain(&failure, now);
+                if failure.lasting {
+                    self.queue.pop_front();
+                }
+                complaint
+            }
+        }
+    }
+
+    /// Returns a failure to journal, once, and delays the next attempt if a retry can help. The
+    /// pane belongs to the program, so nothing is printed.
+    pub(super) fn complain(&mut self, failure: &OpFailure, now: Timestamp) -> Option<MemberEffect> {
+        if !failure.lasting {
+            self.pause_until = Some(now.plus_ms(PAUSE_MS));
+        }
+        if self.complaint.as_ref() == Some(&failure.text) {
+            return None;
+        }
+        self.complaint = Some(failure.text.clone());
+        Some(MemberEffect::Warn(failure.text.clone()))
+    }
+
+    /// Adopts the recorded state as the last one reported. The spawner, and the process that
+    /// handles a declined shutdown, write the record too.
+    pub(super) fn accept(&mut self, recorded: MemberState) {
+        let first = !std::mem::replace(&mut self.accepted, true);
+        let is_special = matches!(
+            self.reported,
+            Some(Activity::Blocked(_) | Activity::Limited(_) | Activity::Failed { .. })
+        );
+        if !(first || self.queue.is_empty()) || is_special {
+            return;
+        }
+        match recorded {
+            MemberState::Working => self.reported = Some(Activity::Working),
+            MemberState::Idle => self.reported = Some(Activity::Idle),
+            MemberState::Pending
+            | MemberState::Starting
+            | MemberState::AwaitingPlan
+            | MemberState::AwaitingPermission
+            | MemberState::ShutdownRequested
+            | MemberState::Completed
+            | MemberState::Failed
+            | MemberState::Killed
+            | MemberState::Disappeared => {}
+        }
+    }
+
+    /// Queues the reports of an activity that differs from the last one. The lead is notified of
+    /// transitions to idle only (MSG-12).
+    pub(super) fn report(&mut self, me: &Me, activity: Activity, now: Timestamp) {
+        let is_new = match (&self.reported, &activity) {
+            // The evidence beside a dialog may change while it is open.
+            (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
+            (Some(Activity::Limited(before)), Activity::Limited(now)) => before.until != now.until,
+            (before, now) => before.as_ref() != Some(now),
+        };
+        if is_new && (self.accepted || !self.up) {
+            self.queue_report(me, &activity, now);
+            self.reported = Some(activity);
+        }
+        if !std::mem::replace(&mut self.up, true) {
+            self.push(OutboundOp::Hello);
+        }
+    }
+
+    fn queue_report(&mut self, me: &Me, activity: &Activity, now: Timestamp) {
+        let was = self.reported.clone();
+        let has_reason = |activity: &Activity| {
+            matches!(activity, Activity::Blocked(_) | Activity::Failed { .. })
+        };
+        if was.as_ref().is_some_and(has_reason) && !has_reason(activity) {
+            self.push(OutboundOp::Remark(None));
+        }
+        // A turn that ends without the limit shows that it is over.
+        match activity {
+            Activity::Limited(hit) => {
+                self.limit_reported = true;
+                self.push(OutboundOp::Limit(Some(hit.clone())));
+            }
+            Activity::Idle | Activity::Failed { .. }
+                if std::mem::take(&mut self.limit_reported) =>
+            {
+                self.push(OutboundOp::Limit(None));
+            }
+            Activity::Idle | Activity::Failed { .. } | Activity::Working | Activity::Blocked(_) => {
+            }
+        }
+        match activity {
+            Activity::Blocked(reason) => self.push(OutboundOp::Remark(Some(reason.clone()))),
+            // Until acceptance the spawner changes the state.
+            Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } | Activity::Working
+                if !self.accepted => {}
+            Activity::Working => self.push(OutboundOp::MoveOn(Cause::Work, None)),
+            Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } => {
+                self.push(OutboundOp::MoveOn(Cause::Rest, None));
+                // An error can end a turn before the program is seen at work.
+                let mut has_ended_turn = was == Some(Activity::Working);
+                let failure = match activity {
+                    Activity::Limited(hit) => Some(hit.said.clone()),
+                    Activity::Failed { said, needs_login } => {
+                        let reason = usage::failed_reason(said, *needs_login);
+                        self.push(OutboundOp::Remark(Some(reason)));
+                        has_ended_turn |= was == Some(Activity::Idle);
+                        Some(said.clone())
+                    }
+                    _ => None,
+                };
+                if has_ended_turn {
+                    self.push(OutboundOp::Send(Box::new(idle_notice(me, failure, now))));
+                }
+            }
+        }
+    }
+}
+
+fn idle_notice(me: &Me, failure: Option<String>, now: Timestamp) -> Message {
+    let reason = if failure.is_some() { "failed" } else { "available" };
+    Message::IdleNotification(IdleNotification {
+        from: Some(me.name.to_string()),
+        timestamp: Some(now.iso()),
+        idle_reason: Some(reason.to_owned()),
+        failure_reason: failure,
+        ..IdleNotification::default()
+    })
+}
+
+/// Returns the part of a reason before the rule, for example `blocked: dialog:trust`.
+fn head(reason: &str) -> &str {
+    reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
+}
