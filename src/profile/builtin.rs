@@ -4,7 +4,7 @@ use super::definition::Profile;
 use model::members::launch::{SHELL, WORKER};
 
 /// Names and TOML texts of the built-in profiles.
-const BUILTIN: [(&str, &str); 10] = [
+const BUILTIN: [(&str, &str); 17] = [
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
     ("gemini", include_str!("builtin/gemini.toml")),
@@ -13,6 +13,13 @@ const BUILTIN: [(&str, &str); 10] = [
     ("qwen", include_str!("builtin/qwen.toml")),
     ("copilot", include_str!("builtin/copilot.toml")),
     ("amp", include_str!("builtin/amp.toml")),
+    ("claude-acp", include_str!("builtin/claude-acp.toml")),
+    ("codex-acp", include_str!("builtin/codex-acp.toml")),
+    ("gemini-acp", include_str!("builtin/gemini-acp.toml")),
+    ("opencode-acp", include_str!("builtin/opencode-acp.toml")),
+    ("qwen-acp", include_str!("builtin/qwen-acp.toml")),
+    ("copilot-acp", include_str!("builtin/copilot-acp.toml")),
+    ("acp", include_str!("builtin/acp.toml")),
     (SHELL, include_str!("builtin/shell.toml")),
     (WORKER, include_str!("builtin/worker.toml")),
 ];

@@ -66,6 +66,9 @@ pub struct Profile {
     pub answers: BTreeMap<String, DialogKeys>,
     #[serde(default, with = "As::<Choice<ShutdownPolicy>>")]
     pub shutdown: ShutdownPolicy,
+    /// What differs between agents over ACP.
+    #[serde(default, with = "As::<KeyedTable<AcpTraits>>")]
+    pub acp: AcpTraits,
     /// Signs that the program has credentials. `None`: they are not known.
     #[serde(default, with = "As::<Option<KeyedTable<LoginSigns>>>")]
     pub login: Option<LoginSigns>,
@@ -119,6 +122,9 @@ pub enum Runs {
     /// The wrapper, which runs the program on a pty of its own, reads its screen and types into it.
     #[default]
     Wrapped,
+    /// A client of the Agent Client Protocol, which runs the program on pipes and shows the
+    /// conversation.
+    Acp,
 }
 
 impl Runs {
@@ -126,6 +132,33 @@ impl Runs {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+}
+
+/// What an agent over ACP does that the protocol does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AcpTraits {
+    /// What the tokens in its reply to a prompt count.
+    #[serde(with = "As::<Choice<UsageCount>>")]
+    pub usage: UsageCount,
+    /// Begins the text of its answer that says why a turn has failed.
+    #[serde(with = "As::<Option<NonBlank>>")]
+    pub failure: Option<String>,
+}
+
+/// The turns whose tokens a reply counts.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum UsageCount {
+    #[default]
+    Turn,
+    /// All turns of the session so far.
+    Session,
+    /// The last request of the turn.
+    Request,
 }
 
 /// An event that a program can report by itself.
@@ -407,9 +440,9 @@ impl Profile {
     pub fn parse(name: &str, text: &str) -> Result<Profile, ConfigError> {
         let mut profile: Profile = parse(Document { title: "the profile", denied: &[] }, text)?;
         name.clone_into(&mut profile.name);
-        // By default only wrapped programs are briefed: a native program that reads its mailbox
-        // already knows about teams.
-        let brief = if profile.runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
+        // By default a native program is not briefed: one that reads its mailbox already knows
+        // about teams.
+        let brief = if profile.runs == Runs::Native { Brief::None } else { Brief::FirstMessage };
         profile.launch.brief.get_or_insert(brief);
         let mut faults = Faults::new(text);
         profile.check(&mut faults);
@@ -430,6 +463,9 @@ impl Profile {
                 faults.add_at(&[Place::Key("launch"), Place::Key("argv")], message);
             }
         }
+        if self.runs == Runs::Acp {
+            self.check_acp(faults);
+        }
         for (at, rule) in self.rules.iter().enumerate() {
             let table = [Place::Key("rule"), Place::Index(at)];
             if self.rules[..at].iter().any(|other| other.name == rule.name) {
@@ -448,6 +484,37 @@ impl Profile {
                 faults.add_at(&place, message);
             }
         }
+    }
+
+    /// Adds what a program over ACP cannot have: it has no screen, and gets its mail as prompts.
+    fn check_acp(&self, faults: &mut Faults) {
+        if !self.rules.is_empty() {
+            faults.add_at(&[Place::Key("rule")], "a program over ACP has no screen with rules");
+        }
+        if self.launch.prompt != Prompt::Typed {
+            let place = [Place::Key("launch"), Place::Key("prompt")];
+            faults.add_at(&place, "a program over ACP gets its first prompt from its mailbox");
+        }
+        if !self.launch.resume.is_empty() {
+            let place = [Place::Key("launch"), Place::Key("resume")];
+            faults.add_at(&place, "a program over ACP loads its session with the same `argv`");
+        }
+        for (mode, words) in &self.launch.modes {
+            if words.len() != 1 {
+                let place = [Place::Key("launch"), Place::Key("modes"), Place::Key(mode.as_str())];
+                faults.add_at(&place, "a mode over ACP is one word: its id, or `option=value`");
+            }
+        }
+    }
+
+    /// Returns true if the program can be given a model.
+    pub fn takes_model(&self) -> bool {
+        self.runs == Runs::Acp || self.takes(Placeholder::Model)
+    }
+
+    /// Returns true if the program can continue an earlier session.
+    pub fn can_resume(&self) -> bool {
+        self.runs == Runs::Acp || !self.launch.resume.is_empty()
     }
 
     /// Returns the problem of the keys that answer a dialog. A rule with keys must capture the

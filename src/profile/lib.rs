@@ -16,8 +16,8 @@ mod words;
 
 pub use builtin::{builtin, builtin_names, builtin_text};
 pub use definition::{
-    Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
-    ShutdownPolicy,
+    AcpTraits, Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
+    ShutdownPolicy, UsageCount,
 };
 pub use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
 pub use learn::{

@@ -7,6 +7,7 @@ use model::id::{RequestId, TaskId};
 use model::mail::protocol::Message;
 use model::members::lifecycle::Cause;
 use model::members::rate_limit::LimitHit;
+use model::members::usage::Usage;
 
 /// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,8 +22,13 @@ pub(crate) enum OutboundOp {
     Remark(Option<String>),
     /// Record that the account of the program has reached its usage limit, or that this is over.
     Limit(Option<LimitHit>),
-    /// Withdraw a question whose dialog has disappeared without an answer.
-    Withdraw(RequestId),
+    /// End a question that was answered in the pane, or withdrawn; with the decision if the program
+    /// says which.
+    Withdraw(RequestId, Option<bool>),
+    /// Record the session that the program has begun.
+    Session(String),
+    /// Add what a turn has used, with the name of the model if it is known.
+    Usage(Option<String>, Usage),
     /// Report the outcome of typing the answer to a dialog.
     Typed(RequestId, Typed),
 }

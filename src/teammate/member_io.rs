@@ -135,7 +135,16 @@ impl MemberIo<'_> {
                 ops::members::presence::remark(self.team, name, incarnation, reason.as_deref())?
             }
             OutboundOp::Limit(hit) => self.team.record_limit(name, incarnation, hit.as_ref())?,
-            OutboundOp::Withdraw(id) => ops::decisions::dialog::withdraw(self.ctx, self.team, &id)?,
+            OutboundOp::Withdraw(id, allowed) => {
+                ops::decisions::dialog::withdraw(self.ctx, self.team, &id, allowed)?
+            }
+            OutboundOp::Session(session) => {
+                ops::members::presence::begin_session(self.team, name, incarnation, &session)?
+            }
+            OutboundOp::Usage(model, usage) => {
+                let model = model.as_deref();
+                ops::members::presence::add_usage(self.team, name, incarnation, model, &usage)?
+            }
             OutboundOp::Typed(id, typed) => {
                 ops::decisions::dialog::record_typed(self.team, &id, typed)?
             }

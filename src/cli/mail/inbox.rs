@@ -350,6 +350,6 @@ fn text_blocks(out: &Out, messages: &[Envelope]) -> Vec<String> {
 /// characters.
 fn as_xml(message: &Envelope) -> String {
     let (color, summary) = (message.color.as_deref(), message.summary.as_deref());
-    let whole = render_for_agent(&message.from, color, summary, &message.text);
+    let whole = render_for_agent(None, &message.from, color, summary, &message.text);
     if env::stdout_is_tty() { text::block(&whole) } else { whole }
 }

@@ -165,7 +165,7 @@ impl MemberUsage {
     }
 
     /// Adds tokens of a model.
-    pub(crate) fn add(&mut self, model: Option<&str>, more: &Usage) {
+    pub fn add(&mut self, model: Option<&str>, more: &Usage) {
         if more.is_zero() {
             return;
         }

@@ -14,15 +14,27 @@ use sys::clock::Deadline;
 /// The poll interval, in case a change notification is lost.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// Closes a request whose dialog left the screen before it was answered here: a person answered it
-/// in the pane, or the program withdrew it. The choice is unknown, and no reply is sent.
-pub fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
+/// Closes a request that ended before it was answered here: a person answered it in the pane, with
+/// the choice if it is known, or the program withdrew it. No reply is sent.
+pub fn withdraw(
+    ctx: &Context,
+    team: &TeamStore,
+    id: &RequestId,
+    allowed: Option<bool>,
+) -> Result<(), OpsError> {
     // Its message may still lie in the lead's mailbox.
     decide::process_requests(ctx, team)?;
+    let (outcome, reason) = match allowed {
+        Some(true) => (DecisionOutcome::Allowed, "allowed in the pane"),
+        Some(false) => (DecisionOutcome::Denied, "denied in the pane"),
+        None => {
+            (DecisionOutcome::AskerGone, "its dialog closed: answered in the pane, or withdrawn")
+        }
+    };
     let gone = Decision {
         reply: None,
-        reason: Some("its dialog closed: answered in the pane, or withdrawn".to_owned()),
-        ..close::decision(DecisionOutcome::AskerGone, BY_PANE)
+        reason: Some(reason.to_owned()),
+        ..close::decision(outcome, BY_PANE)
     };
     match close::decide_question(team, id, &gone) {
         Ok(question) => close::go_on(team, question),

@@ -203,7 +203,7 @@ fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
     }
 }
 
-/// Only the wrapper of a program whose profile has an interrupt key can interrupt its work.
+/// A program is interrupted by its wrapper, if its profile has an interrupt key, or over ACP.
 fn must_be_interruptible(
     ctx: &Context,
     team: &TeamStore,
@@ -220,7 +220,7 @@ fn must_be_interruptible(
     };
     let profile = profiles::find(ctx, &record.request.profile)?;
     match (profile.runs, profile.keys.interrupt) {
-        (Runs::Wrapped, Some(_)) => Ok(()),
+        (Runs::Wrapped, Some(_)) | (Runs::Acp, _) => Ok(()),
         (Runs::Wrapped, None) => {
             refused(format!("profile `{}` has no `interrupt` in [keys]", profile.name))
         }

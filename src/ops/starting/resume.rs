@@ -167,7 +167,7 @@ fn last_session(
 ) -> Result<Option<String>, OpsError> {
     let Some(session) = sessions::last_session(team, record) else { return Ok(None) };
     let profile = profiles::find(ctx, &record.request.profile)?;
-    Ok((!profile.launch.resume.is_empty()).then_some(session))
+    Ok(profile.can_resume().then_some(session))
 }
 
 /// Returns the spec of a last run with a session to resume, or else with a summary of that run.

@@ -123,7 +123,11 @@ fn to_say(state: &WorkerState) -> Vec<&str> {
     let said = |op: &OutboundOp| match op {
         OutboundOp::Send(message) => Some((**message).clone()),
         OutboundOp::Hello | OutboundOp::MoveOn(..) | OutboundOp::Remark(_) => None,
-        OutboundOp::Withdraw(_) | OutboundOp::Typed(..) | OutboundOp::Limit(_) => None,
+        OutboundOp::Withdraw(..)
+        | OutboundOp::Typed(..)
+        | OutboundOp::Limit(_)
+        | OutboundOp::Session(_)
+        | OutboundOp::Usage(..) => None,
     };
     let kind = |message: Message| match message {
         Message::ShutdownApproved(_) => "approved",

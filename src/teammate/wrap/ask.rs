@@ -107,7 +107,7 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
 /// Ends a request whose dialog has disappeared.
 fn close(state: &mut State, gone: FiledDialog) {
     match gone.stage {
-        AnswerStage::Open => state.outbox.push(OutboundOp::Withdraw(gone.id)),
+        AnswerStage::Open => state.outbox.push(OutboundOp::Withdraw(gone.id, None)),
         AnswerStage::Decided(_) | AnswerStage::Typing(_) => {
             state.outbox.push(OutboundOp::Typed(gone.id, Typed::Gone))
         }

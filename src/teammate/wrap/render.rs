@@ -46,7 +46,7 @@ impl TypingMode {
             format!("This message is {} bytes long. Read it from the file {file}", text.len())
         });
         let body = pointer.map_or_else(|| line_breaks(text), Cow::Owned);
-        render_for_agent(from, color.as_deref(), summary.as_deref(), &body)
+        render_for_agent(None, from, color.as_deref(), summary.as_deref(), &body)
     }
 
     /// Returns the keys that type these messages as one text.

@@ -155,14 +155,14 @@ pub(super) const OWN: &str = "about = \"mine\"\n[launch]\nargv = [[\"mine\"]]\n"
 #[test]
 fn a_user_profile_overrides_a_builtin_and_is_reread_each_time() {
     let (_dir, ctx) = stage();
-    assert_eq!(list(&ctx).expect("a list").len(), 10);
+    assert_eq!(list(&ctx).expect("a list").len(), 17);
     assert_eq!(find(&ctx, "codex").expect("built in").about, "Codex CLI of OpenAI");
     write(&ctx, "codex.toml", OWN);
     write(&ctx, "notes.txt", "no profile");
     assert_eq!(find(&ctx, "codex").expect("own").about, "mine");
     write(&ctx, "codex.toml", &OWN.replace("mine", "changed"));
     assert_eq!(find(&ctx, "codex").expect("own").about, "changed");
-    assert_eq!(list(&ctx).expect("a list").len(), 10);
+    assert_eq!(list(&ctx).expect("a list").len(), 17);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn an_invalid_profile_reports_its_position_and_hides_no_other() {
     else {
         panic!("another error")
     };
-    assert_eq!((nearest.as_deref(), known.len()), (Some("codex"), 11));
+    assert_eq!((nearest.as_deref(), known.len()), (Some("codex"), 18));
     assert!(find(&ctx, "../bad").is_err());
 }
 

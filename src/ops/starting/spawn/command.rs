@@ -17,7 +17,7 @@ use model::members::placeholder::MemberValues;
 use model::members::record::MemberRecord;
 use model::team::brief;
 use model::team::{Member, Team};
-use profile::{self, Brief, Placeholder, Runs, Values};
+use profile::{self, Brief, Placeholder, Profile, Runs, Values};
 use sys::{fs, rand};
 use worktree::MISLEADING;
 
@@ -30,6 +30,8 @@ pub(super) struct CommandLine {
     /// The first message, with the briefing if that goes in the same way. It is delivered as the
     /// profile's `prompt` setting says.
     pub(super) first: Option<String>,
+    /// The mode of its session, for an agent over ACP.
+    pub(super) session_mode: Option<String>,
     /// The program's session: resumed, or new with an id of our choice.
     pub(super) session: Option<String>,
 }
@@ -51,7 +53,8 @@ pub(super) fn command_line(
     let (brief, first) = first_message(batch, launch, member, known);
     let begins = launch.spec.session.is_none() && profile.takes(Placeholder::NewSession);
     let new_session = begins.then(rand::uuid);
-    let resumes = launch.spec.session.is_some();
+    // An agent over ACP loads its session with a request.
+    let resumes = launch.spec.session.is_some() && profile.runs != Runs::Acp;
     let words = if resumes { &profile.launch.resume } else { &profile.launch.argv };
     let mut values = values(batch, launch, member);
     if let Some(command) = values.get_mut(&Placeholder::Command) {
@@ -77,7 +80,15 @@ pub(super) fn command_line(
         }
     }
     let session = new_session.or_else(|| launch.spec.session.clone());
-    Ok(CommandLine { argv, env, without, first, session })
+    let session_mode = session_mode(&values, profile);
+    Ok(CommandLine { argv, env, without, first, session_mode, session })
+}
+
+/// Returns the mode for the session of an agent over ACP. A plan is made in its own mode.
+fn session_mode(values: &Values, profile: &Profile) -> Option<String> {
+    let words = [Placeholder::Plan, Placeholder::Mode].map(|name| values.get(&name));
+    let word = words.into_iter().flatten().flatten().next().cloned();
+    word.filter(|_| profile.runs == Runs::Acp)
 }
 
 /// Composes the text for the `brief` value of the command line, and the first message. A resumed
@@ -213,7 +224,7 @@ pub(super) fn environment(
         ("PHALANX_WORKSPACE", workspace.to_string_lossy().into_owned()),
     ];
     let profile = &launch.profile;
-    let mail = (profile.runs == Runs::Wrapped).then(|| profile.mail.as_str().to_owned());
+    let mail = (profile.runs != Runs::Native).then(|| profile.mail.as_str().to_owned());
     let mail = mail.map(|mail| ("PHALANX_MAIL", mail));
     let identity: Vec<_> =
         identity.into_iter().chain(mail).map(|(name, value)| (name.to_owned(), value)).collect();

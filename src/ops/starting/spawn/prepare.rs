@@ -264,6 +264,7 @@ fn new_start(
         chat: spec.chat.clone(),
         tools: spec.tools.clone(),
         argv: Vec::new(),
+        session_mode: None,
         command: command.cloned().unwrap_or_default(),
         wrap: fill(spec.wrap.as_deref().unwrap_or_default()),
         cwd: worktree.clone().unwrap_or_else(|| values.fill(&launch.cwd)),
@@ -314,13 +315,14 @@ fn complete(
     start.first = command.first.clone().filter(|_| by_mail);
     start.record.session.clone_from(&command.session);
     start.record.request.argv.clone_from(&command.argv);
+    start.record.request.session_mode.clone_from(&command.session_mode);
     let (team, record) = (batch.team, &start.record);
     let argv = match launch.profile.runs {
         Runs::Native => {
             record.request.command_line().iter().map(|word| OsText::new(word.as_ref())).collect()
         }
         // The wrapper reads the program's command line from the record.
-        Runs::Wrapped => {
+        Runs::Wrapped | Runs::Acp => {
             vec![OsText::new(batch.ctx.caller.exe.as_os_str()), OsText::new("wrap".as_ref())]
         }
     };

@@ -273,10 +273,10 @@ fn check_options(spec: &LaunchSpec, profile: &Profile) -> Result<(), OpsError> {
         let hint = "omit the command, or use `--profile shell`";
         return reject(format!("profile `{name}` takes no command line"), hint);
     }
-    if spec.model.is_some() && !profile.takes(Placeholder::Model) {
+    if spec.model.is_some() && !profile.takes_model() {
         return reject(format!("profile `{name}` takes no model"), "omit `--model`");
     }
-    if spec.session.is_some() && profile.launch.resume.is_empty() {
+    if spec.session.is_some() && !profile.can_resume() {
         return reject(format!("profile `{name}` cannot resume a session"), "omit `--session`");
     }
     match spec.mode {
@@ -308,13 +308,13 @@ fn check_plan(spec: &LaunchSpec, profile: &Profile) -> Result<Option<String>, Op
             Some("omit `--plan` and `--mode plan`, or use a profile with `plan` in [launch]"),
         )),
         Runs::Native => Ok(None),
-        Runs::Wrapped if profile.launch.plan.is_empty() => Ok(Some(format!(
+        Runs::Wrapped | Runs::Acp if profile.launch.plan.is_empty() => Ok(Some(format!(
             "`{name}` has no mode for planning: only its brief asks it to submit a plan first"
         ))),
-        Runs::Wrapped if spec.mode.is_some() => Err(usage(
+        Runs::Wrapped | Runs::Acp if spec.mode.is_some() => Err(usage(
             format!("profile `{name}` plans in a mode of its own, which it keeps while it runs"),
             Some("omit `--mode` or `--plan`"),
         )),
-        Runs::Wrapped => Ok(None),
+        Runs::Wrapped | Runs::Acp => Ok(None),
     }
 }

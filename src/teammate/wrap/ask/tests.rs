@@ -176,7 +176,7 @@ fn pm_04_a_dialog_that_disappears_is_withdrawn() {
     let (mut stand, id) = Stand::asking();
     stand.at(0, working());
     assert_eq!(stand.at(299, Event::Tick).0, [], "a flicker is not believed");
-    assert_eq!(stand.at(1, Event::Tick).0, [OutboundOp::Withdraw(id.clone())]);
+    assert_eq!(stand.at(1, Event::Tick).0, [OutboundOp::Withdraw(id.clone(), None)]);
     // A late answer is reported as such and not typed into the program.
     assert_eq!(stand.at(0, answer("team-lead", &id, true)).0, [OutboundOp::Typed(id, Typed::Gone)]);
     assert_eq!(stand.state.waiting, []);
