@@ -1,0 +1,180 @@
+//! The tool calls of a turn, merged from their parts: calls, updates, and permission requests.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use crate::report::{Diff, ToolCall, ToolContent, ToolKind, ToolStatus};
+use crate::wire::{ContentPart, ToolPart, variant};
+
+/// Above this number, the oldest call is dropped; later updates of it begin anew.
+const MOST_CALLS: usize = 256;
+
+/// The merged state of recent tool calls.
+#[derive(Debug, Default)]
+pub(crate) struct CallTable {
+    calls: VecDeque<ToolCall>,
+}
+
+impl CallTable {
+    pub(crate) fn clear(&mut self) {
+        self.calls.clear();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Merges a part into its call, which need not be there yet.
+    pub(crate) fn merge(&mut self, part: ToolPart) -> &ToolCall {
+        // Parts of the latest calls are the usual case.
+        let found = self.calls.iter().rposition(|call| call.id == part.tool_call_id);
+        let index = found.unwrap_or_else(|| self.insert(&part.tool_call_id));
+        let call = &mut self.calls[index];
+        merge_part(call, part);
+        call
+    }
+
+    /// Returns the call as it was before a merge.
+    pub(crate) fn get(&self, id: &str) -> Option<&ToolCall> {
+        self.calls.iter().rev().find(|call| call.id == id)
+    }
+
+    fn insert(&mut self, id: &str) -> usize {
+        if self.calls.len() >= MOST_CALLS {
+            let is_over =
+                |call: &ToolCall| matches!(call.status, ToolStatus::Completed | ToolStatus::Failed);
+            let oldest = self.calls.iter().position(is_over).unwrap_or(0);
+            self.calls.remove(oldest);
+        }
+        self.calls.push_back(ToolCall {
+            id: id.to_owned(),
+            title: String::new(),
+            kind: ToolKind::default(),
+            status: ToolStatus::default(),
+            input: Value::Null,
+            content: Vec::new(),
+            locations: Vec::new(),
+        });
+        self.calls.len() - 1
+    }
+}
+
+/// Takes over what the part has. An empty field does not replace one that is not: agents repeat
+/// calls in permission requests without their input and content.
+fn merge_part(call: &mut ToolCall, part: ToolPart) {
+    if !part.title.is_empty() {
+        call.title = part.title;
+    }
+    let kind = part.kind.as_deref().map(variant).unwrap_or_default();
+    if kind != ToolKind::Other {
+        call.kind = kind;
+    }
+    if let Some(status) = part.status {
+        call.status = variant(&status);
+    }
+    if !is_empty(&part.raw_input) {
+        call.input = part.raw_input;
+    }
+    let content: Vec<ToolContent> = part.content.into_iter().filter_map(tool_content).collect();
+    if !content.is_empty() {
+        call.content = content;
+    }
+    if !part.locations.is_empty() {
+        call.locations = part.locations.into_iter().map(|location| location.path).collect();
+    }
+    // copilot has its changes only here, as a unified diff.
+    if call.content.is_empty()
+        && let Some(diff) = call.input.get("diff").and_then(Value::as_str)
+    {
+        call.content = vec![ToolContent::Text(diff.to_owned())];
+    }
+}
+
+fn is_empty(input: &Value) -> bool {
+    match input {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
+fn tool_content(part: ContentPart) -> Option<ToolContent> {
+    match part.kind.as_str() {
+        "content" => part.content.into_text().map(ToolContent::Text),
+        "diff" => Some(ToolContent::Diff(Diff {
+            path: part.path,
+            old: part.old_text,
+            new: part.new_text,
+        })),
+        // A terminal has an id of the agent's own.
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn part(value: Value) -> ToolPart {
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    #[test]
+    fn empty_fields_of_a_part_keep_what_was_there() {
+        let mut calls = CallTable::default();
+        calls.merge(part(json!({
+            "toolCallId": "a", "title": "Edit f", "kind": "edit", "status": "in_progress",
+            "rawInput": {"path": "f"}, "locations": [{"path": "/f", "line": 3}],
+            "content": [{"type": "diff", "path": "/f", "oldText": null, "newText": "x"}],
+        })));
+        let call = calls.merge(part(json!({
+            "toolCallId": "a", "title": null, "rawInput": {}, "content": [], "locations": null,
+            "kind": "someday", "status": "completed",
+        })));
+        assert_eq!(call.title, "Edit f");
+        assert_eq!(call.kind, ToolKind::Edit);
+        assert_eq!(call.status, ToolStatus::Completed);
+        assert_eq!(call.input, json!({"path": "f"}));
+        assert_eq!(call.locations, ["/f"]);
+        let diff = Diff { path: "/f".to_owned(), old: None, new: "x".to_owned() };
+        assert_eq!(call.content, [ToolContent::Diff(diff)]);
+    }
+
+    #[test]
+    fn content_of_every_type_is_read_or_left_out() {
+        let mut calls = CallTable::default();
+        let call = calls.merge(part(json!({"toolCallId": "a", "content": [
+            {"type": "content", "content": {"type": "text", "text": "out"}},
+            {"type": "content", "content": {"type": "resource_link", "name": "n", "uri": "u"}},
+            {"type": "content", "content": {"type": "resource", "resource": {"uri": "file:///r"}}},
+            {"type": "content", "content": {"type": "image", "data": "AAAA"}},
+            {"type": "terminal", "terminalId": "a"},
+            {"type": "later"}, 5,
+        ]})));
+        let texts = ["out", "n", "file:///r"].map(|text| ToolContent::Text(text.to_owned()));
+        assert_eq!(call.content, texts);
+    }
+
+    #[test]
+    fn unified_diff_of_the_input_becomes_text() {
+        let mut calls = CallTable::default();
+        let call = calls.merge(part(json!({"toolCallId": "a", "rawInput": {"diff": "-a\n+b"}})));
+        assert_eq!(call.content, [ToolContent::Text("-a\n+b".to_owned())]);
+    }
+
+    #[test]
+    fn finished_calls_are_dropped_first() {
+        let mut calls = CallTable::default();
+        calls.merge(part(json!({"toolCallId": "open"})));
+        for number in 0..2 * MOST_CALLS {
+            let id = number.to_string();
+            calls.merge(part(json!({"toolCallId": id, "status": "completed"})));
+        }
+        assert_eq!(calls.len(), MOST_CALLS);
+        assert!(calls.get("open").is_some());
+    }
+}

@@ -1,0 +1,204 @@
+//! Failures from error replies and from texts, sorted by what a person can do about them.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::report::{Failure, FailureKind};
+use crate::wire::{RpcError, parse_or_default};
+
+/// The longest text of a failure, in characters.
+const LONGEST_TEXT: usize = 300;
+
+/// Longer texts are not searched further, in bytes.
+const SEARCHED: usize = 4096;
+
+/// Code of the specification for a missing login.
+const AUTH_REQUIRED: i64 = -32000;
+
+/// Code of the specification for a request that was cancelled.
+pub(crate) const REQUEST_CANCELLED: i64 = -32800;
+
+/// Fields of an error's data that agents put their own message into.
+const SAID: [&str; 3] = ["details", "message", "errorName"];
+
+/// Fields of an error's data that name its class.
+const CLASSES: [&str; 5] = ["errorKind", "codexErrorInfo", "status", "statusCode", "code"];
+
+impl Failure {
+    pub(crate) fn other(text: &str) -> Self {
+        Self { kind: FailureKind::Other, said: one_line(text, LONGEST_TEXT) }
+    }
+
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self { kind: kind_of(0, text), said: one_line(text, LONGEST_TEXT) }
+    }
+
+    /// Takes a text, and more that only tells its kind.
+    pub(crate) fn from_text_and_class(text: &str, class: &Value) -> Self {
+        Self {
+            kind: kind_of(0, &format!("{text} {}", plain(class))),
+            said: one_line(text, LONGEST_TEXT),
+        }
+    }
+
+    pub(crate) fn from_reply(error: &RawValue) -> Self {
+        Self::from_error(&parse_error(error))
+    }
+
+    /// Reads an error reply. Its code may be outside of the ranges of JSON-RPC, such as 401.
+    pub(crate) fn from_error(error: &RpcError) -> Self {
+        let mut said = error.message.trim().to_owned();
+        let own = SAID.iter().filter_map(|name| error.data.get(name)?.as_str());
+        for text in own.chain(error.data.as_str()) {
+            if !text.trim().is_empty() && !said.contains(text.trim()) {
+                let separator = if said.is_empty() { "" } else { ": " };
+                said = format!("{said}{separator}{}", text.trim());
+            }
+        }
+        if said.is_empty() {
+            said = format!("error {}", error.code);
+        }
+        let classes = CLASSES.iter().filter_map(|name| error.data.get(name)).map(plain);
+        let searched = classes.fold(said.clone(), |text, class| format!("{text} {class}"));
+        Self { kind: kind_of(error.code, &searched), said: one_line(&said, LONGEST_TEXT) }
+    }
+}
+
+/// Reads the error of a reply.
+pub(crate) fn parse_error(raw: &RawValue) -> RpcError {
+    parse_or_default(Some(raw))
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn kind_of(code: i64, text: &str) -> FailureKind {
+    let text = prefix(text, SEARCHED).to_lowercase();
+    let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    let has_number = |number: &str| {
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| word == number)
+    };
+    if code == 401 {
+        FailureKind::NeedsLogin
+    } else if code == 429 {
+        FailureKind::Limited
+    } else if is_too_long(&text) {
+        FailureKind::TooLong
+    } else if has_number("429")
+        || has(&["rate limit", "rate_limit", "ratelimit", "usage limit", "usage_limit"])
+        || has(&["usagelimit", "quota", "too many requests", "resource_exhausted"])
+    {
+        FailureKind::Limited
+    } else if code == AUTH_REQUIRED
+        || has_number("401")
+        || has(&["log in", "login", "logged in", "api key", "api_key", "unauthorized"])
+        || mentions_authentication(&text)
+    {
+        FailureKind::NeedsLogin
+    } else {
+        FailureKind::Other
+    }
+}
+
+fn is_too_long(text: &str) -> bool {
+    let phrases = [
+        "context length",
+        "context_length",
+        "contextoverflow",
+        "context window",
+        "contextwindow",
+        "maximum context",
+        "exceeds the maximum number of tokens",
+    ];
+    // "The request took too long" is a timeout.
+    let is_length = text.contains("too long")
+        && !["took too long", "taking too long", "takes too long"].iter().any(|t| text.contains(t));
+    is_length || phrases.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Returns whether a word is "auth" or begins so, except the words of "author".
+fn mentions_authentication(text: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+        word.strip_prefix("auth").is_some_and(|rest| {
+            !rest.starts_with("or") || rest.starts_with("oriz") || rest.starts_with("oris")
+        })
+    })
+}
+
+/// Joins all lines, and cuts after so many characters.
+pub(crate) fn one_line(text: &str, limit: usize) -> String {
+    // No character has more than four bytes, and spaces are dropped, hence the margin.
+    let text = prefix(text, limit * 8);
+    let is_space = |c: char| c.is_whitespace() || c.is_control();
+    let words: Vec<&str> = text.split(is_space).filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(limit) {
+        None => line,
+        Some(_) => line.chars().take(limit - 1).chain(['…']).collect(),
+    }
+}
+
+/// Returns at most so many bytes of a text, cut between characters.
+pub(crate) fn prefix(text: &str, limit: usize) -> &str {
+    &text[..text.floor_char_boundary(limit)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn failure(code: i64, message: &str, data: Value) -> Failure {
+        Failure::from_error(&RpcError { code, message: message.to_owned(), data })
+    }
+
+    #[test]
+    fn failures_of_six_agents_have_the_right_kind() {
+        use FailureKind::{Limited, NeedsLogin, Other, TooLong};
+        let cases = [
+            (NeedsLogin, -32000, "Authentication required", Value::Null),
+            (NeedsLogin, 401, "Request had invalid credentials", Value::Null),
+            (NeedsLogin, -32603, "Internal error", json!({"details": "401 Incorrect key"})),
+            (NeedsLogin, -32603, "Please log in first", Value::Null),
+            (NeedsLogin, -32603, "Unauthorized", Value::Null),
+            (Limited, 429, "slow down", Value::Null),
+            (Limited, -32603, "429 Too Many Requests", json!({"errorName": "APIError"})),
+            (Limited, -32000, "You have hit your usage limit", Value::Null),
+            (Limited, -32603, "failed", json!({"codexErrorInfo": "usageLimitExceeded"})),
+            (TooLong, -32603, "x", json!({"errorName": "ContextOverflowError"})),
+            (TooLong, 400, "The input exceeds the maximum number of tokens", Value::Null),
+            (TooLong, -32603, "prompt is too long: 9 tokens", json!({"errorKind": "invalid"})),
+            (Other, -32603, "The request took too long", Value::Null),
+            (Other, -32603, "Connection error.", Value::Null),
+            (Other, -32603, "overloaded", json!({"errorKind": "server_error"})),
+            (Other, -32603, "The author of line 4291 is unknown", Value::Null),
+        ];
+        for (kind, code, message, data) in cases {
+            assert_eq!(failure(code, message, data.clone()).kind, kind, "{message} {data}");
+        }
+    }
+
+    #[test]
+    fn text_has_the_message_and_what_the_data_adds() {
+        let cases = [
+            ("Internal error", json!({"details": "401 bad\nkey"}), "Internal error: 401 bad key"),
+            ("Bad key", json!({"message": "Bad key"}), "Bad key"),
+            ("", json!("gone"), "gone"),
+            ("", Value::Null, "error -32603"),
+            ("Oops", json!({"errorName": "APIError", "stack": "x"}), "Oops: APIError"),
+        ];
+        for (message, data, said) in cases {
+            assert_eq!(failure(-32603, message, data).said, said);
+        }
+    }
+
+    #[test]
+    fn text_is_one_short_line() {
+        let said = failure(1, &"é \n".repeat(100_000), Value::Null).said;
+        assert_eq!(said.chars().count(), 300);
+        assert!(said.ends_with('…') && !said.contains('\n'));
+    }
+}

@@ -1,0 +1,73 @@
+//! The lines for the agent, and the requests whose replies are awaited.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::settings::SettingChange;
+
+/// A request of the client.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    Initialize,
+    /// `session/load` or `session/resume`.
+    Load,
+    New,
+    StartModel(SettingChange),
+    StartMode(SettingChange),
+    Setting(SettingChange),
+    Prompt,
+    Steer {
+        tag: String,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    bytes: Vec<u8>,
+    last_id: u64,
+    awaited: BTreeMap<u64, Sent>,
+}
+
+impl Outbox {
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Writes a request and returns its id.
+    pub(crate) fn request(&mut self, sent: Sent, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.awaited.insert(id, sent);
+        id
+    }
+
+    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+        self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    pub(crate) fn reply(&mut self, id: &Value, result: Value) {
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    }
+
+    pub(crate) fn reply_error(&mut self, id: &Value, code: i64, message: &str) {
+        let error = json!({"code": code, "message": message});
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    }
+
+    /// Returns the request that a reply is for, once.
+    pub(crate) fn answered(&mut self, id: u64) -> Option<Sent> {
+        self.awaited.remove(&id)
+    }
+
+    /// Gives up all requests.
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Sent> {
+        std::mem::take(&mut self.awaited).into_values()
+    }
+
+    fn write(&mut self, message: &Value) {
+        self.bytes.extend_from_slice(message.to_string().as_bytes());
+        self.bytes.push(b'\n');
+    }
+}

@@ -1,0 +1,111 @@
+//! The permissions that an agent asks for, and their answers. An option is chosen by its kind only:
+//! agents list a permanent permission first, and give the ids meanings of their own.
+
+use serde_json::{Value, json};
+
+use crate::report::{
+    OptionKind, Question, QuestionId, QuestionOption, ToolCall, ToolContent, ToolKind,
+};
+use crate::wire::OptionPart;
+
+/// The most questions that can be open. An agent waits for each.
+const MOST_QUESTIONS: usize = 256;
+
+impl Question {
+    /// Returns the option that allows this once, or that rejects it. A permission for more than once
+    /// is never returned; a rejection for good only if there is no other. The first of several
+    /// options is taken, which for a plan keeps the more careful mode.
+    pub fn choose(&self, allow: bool) -> Option<&QuestionOption> {
+        let first = |kind| self.options.iter().find(|option| option.kind == kind);
+        if allow {
+            first(OptionKind::AllowOnce)
+        } else {
+            first(OptionKind::RejectOnce).or_else(|| first(OptionKind::RejectAlways))
+        }
+    }
+
+    pub(crate) fn new(id: QuestionId, tool: ToolCall, options: Vec<OptionPart>) -> Self {
+        let plan = if tool.kind == ToolKind::SwitchMode { plan_of(&tool) } else { None };
+        let options = options.into_iter().map(|option| QuestionOption {
+            id: option.option_id,
+            name: option.name,
+            kind: option.kind.parse().unwrap_or(OptionKind::Other),
+        });
+        Self { id, tool, options: options.collect(), plan }
+    }
+}
+
+/// Returns the text of a plan, which is in the input or in the content.
+fn plan_of(tool: &ToolCall) -> Option<String> {
+    if let Some(plan) = tool.input.get("plan").and_then(Value::as_str) {
+        return Some(plan.to_owned());
+    }
+    let texts = tool.content.iter().filter_map(|content| match content {
+        ToolContent::Text(text) => Some(text.as_str()),
+        ToolContent::Diff(_) => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    (!text.is_empty()).then_some(text)
+}
+
+/// The open questions.
+#[derive(Debug, Default)]
+pub(crate) struct QuestionTable {
+    last: u64,
+    open: Vec<OpenQuestion>,
+}
+
+#[derive(Debug)]
+struct OpenQuestion {
+    /// The id of the agent's request, a number or a text.
+    request: Value,
+    question: Question,
+}
+
+impl QuestionTable {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Question> {
+        self.open.iter().map(|open| &open.question)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.open.len() >= MOST_QUESTIONS
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        request: Value,
+        tool: ToolCall,
+        options: Vec<OptionPart>,
+    ) -> &Question {
+        self.last += 1;
+        let question = Question::new(QuestionId(self.last), tool, options);
+        &self.open.push_mut(OpenQuestion { request, question }).question
+    }
+
+    pub(crate) fn get(&self, id: QuestionId) -> Option<&Question> {
+        self.iter().find(|question| question.id == id)
+    }
+
+    /// Removes a question and returns the id of its request.
+    pub(crate) fn remove(&mut self, id: QuestionId) -> Option<Value> {
+        let index = self.open.iter().position(|open| open.question.id == id)?;
+        Some(self.open.remove(index).request)
+    }
+
+    pub(crate) fn find(&self, request: &Value) -> Option<QuestionId> {
+        self.open.iter().find(|open| open.request == *request).map(|open| open.question.id)
+    }
+
+    /// Removes all questions.
+    pub(crate) fn take(&mut self) -> Vec<(Value, QuestionId)> {
+        self.open.drain(..).map(|open| (open.request, open.question.id)).collect()
+    }
+}
+
+pub(crate) fn selected(option: &str) -> Value {
+    json!({"outcome": {"outcome": "selected", "optionId": option}})
+}
+
+pub(crate) fn cancelled() -> Value {
+    json!({"outcome": {"outcome": "cancelled"}})
+}

@@ -1,0 +1,371 @@
+//! A session of an agent: a state machine between the lines of the agent and the owner's calls.
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::calls::CallTable;
+use crate::early::EarlyUpdates;
+use crate::failure::one_line;
+use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, replace_lone_surrogates};
+use crate::outbox::{Outbox, Sent};
+use crate::questions::{QuestionTable, cancelled, selected};
+use crate::replay::UserMessages;
+use crate::report::{
+    AgentInfo, Failure, Outcome, Question, QuestionId, Report, TokenUsage, TurnEnd,
+};
+use crate::settings::SessionSettings;
+use crate::setup::Reply;
+use crate::start::{ModeChoice, Start};
+use crate::turn::Turn;
+use crate::usage::UsageMeter;
+use crate::wire::{PromptReply, RpcMessage, SteerReply, parse_or_default};
+
+/// The most faults that are reported one by one.
+const REPORTED_FAULTS: u64 = 20;
+
+/// The longest excerpt of a line in a fault, in characters.
+const EXCERPT: usize = 120;
+
+/// A session with one agent process, which the owner starts, feeds and ends.
+///
+/// ```
+/// use acp::{Report, Session, Start};
+///
+/// let mut session = Session::new(Start { cwd: "/work".to_owned(), ..Start::default() });
+/// let line = String::from_utf8(session.take_output()).unwrap();
+/// assert!(line.contains("\"initialize\"") && line.ends_with('\n'));
+/// let reply = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#;
+/// assert!(matches!(session.receive(&[reply, &b"\n"[..]].concat())[..], [Report::Initialized(_)]));
+/// assert!(!session.is_free());
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) start: Start,
+    pub(crate) agent: AgentInfo,
+    pub(crate) phase: Phase,
+    pub(crate) id: Option<String>,
+    pub(crate) is_loaded: bool,
+    pub(crate) lines: LineSplitter,
+    pub(crate) outbox: Outbox,
+    /// What [`Session::receive`] returns next.
+    pub(crate) reports: Vec<Report>,
+    pub(crate) early: EarlyUpdates,
+    pub(crate) settings: SessionSettings,
+    pub(crate) calls: CallTable,
+    pub(crate) questions: QuestionTable,
+    pub(crate) user: UserMessages,
+    pub(crate) turn: Option<Turn>,
+    pub(crate) usage: UsageMeter,
+    faults: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Starting,
+    Ready,
+    /// Refused, or ended.
+    Over,
+}
+
+impl Session {
+    /// Begins a session: its first output initializes the agent.
+    pub fn new(start: Start) -> Self {
+        Self::with_longest_line(start, LONGEST_LINE)
+    }
+
+    pub(crate) fn with_longest_line(start: Start, limit: usize) -> Self {
+        let mut session = Self {
+            agent: AgentInfo::default(),
+            phase: Phase::Starting,
+            id: None,
+            is_loaded: false,
+            lines: LineSplitter::new(limit),
+            outbox: Outbox::default(),
+            reports: Vec::new(),
+            early: EarlyUpdates::default(),
+            settings: SessionSettings::default(),
+            calls: CallTable::default(),
+            questions: QuestionTable::default(),
+            user: UserMessages::new(&start.seek),
+            turn: None,
+            usage: UsageMeter::new(start.traits.usage),
+            faults: 0,
+            start,
+        };
+        session.initialize();
+        session
+    }
+
+    /// Takes bytes from the agent's standard output, cut anywhere, and returns what they say.
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<Report> {
+        // Taken out for the time of the call, because the handler needs the rest of the session.
+        let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
+        lines.feed(bytes, |line| self.handle_line(line));
+        self.lines = lines;
+        std::mem::take(&mut self.reports)
+    }
+
+    /// Returns the lines to write to the agent's standard input. They exist after each other call,
+    /// also after [`Session::receive`].
+    pub fn take_output(&mut self) -> Vec<u8> {
+        self.outbox.take()
+    }
+
+    /// Returns whether a prompt can be sent now.
+    pub fn is_free(&self) -> bool {
+        self.is_ready() && self.turn.is_none()
+    }
+
+    /// Returns whether the session has begun and has not ended.
+    pub fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready
+    }
+
+    /// The tag of the prompt that runs.
+    pub fn turn(&self) -> Option<&str> {
+        self.turn.as_ref().map(|turn| &*turn.tag)
+    }
+
+    /// The agent, as far as it has described itself.
+    pub fn agent(&self) -> &AgentInfo {
+        &self.agent
+    }
+
+    /// The open questions, oldest first.
+    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter()
+    }
+
+    /// The agent's id of the session, with which a later run can continue it.
+    pub fn session_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// Sends a prompt. Returns false without effect if the session is not free: agents cancel, queue
+    /// or join a second prompt, each in its own way.
+    pub fn prompt(&mut self, tag: &str, text: &str) -> bool {
+        let Some(id) = self.id.as_deref().filter(|_| self.is_free()) else { return false };
+        let prompt = json!([{"type": "text", "text": text}]);
+        let params = json!({"sessionId": id, "prompt": prompt});
+        let request = self.outbox.request(Sent::Prompt, "session/prompt", params);
+        self.calls.clear();
+        self.usage.begin_turn();
+        self.turn = Some(Turn::new(tag, request));
+        true
+    }
+
+    /// Sends a text into the turn that runs. [`Report::Steered`] has the result. Returns false
+    /// without effect if no turn runs, it is being cancelled, or the agent cannot do it.
+    pub fn steer(&mut self, tag: &str, text: &str) -> bool {
+        let is_running = self.turn.as_ref().is_some_and(|turn| !turn.is_cancelled);
+        let Some(id) = self.id.as_deref().filter(|_| is_running && self.agent.can_steer) else {
+            return false;
+        };
+        let params = json!({
+            "sessionId": id,
+            "prompt": [{"type": "text", "text": text}],
+            // Otherwise the text begins a turn without a reply if the turn ends at this moment.
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}},
+        });
+        let sent = Sent::Steer { tag: tag.to_owned() };
+        self.outbox.request(sent, "_session/steering", params);
+        true
+    }
+
+    /// Cancels the turn that runs, and answers its open questions so; gemini waits for that. The
+    /// turn ends with a later report. Returns false without effect if no turn runs.
+    pub fn cancel(&mut self) -> bool {
+        let (Some(turn), Some(id)) = (&mut self.turn, &self.id) else { return false };
+        turn.is_cancelled = true;
+        self.outbox.notify("session/cancel", json!({"sessionId": id}));
+        self.withdraw_questions();
+        true
+    }
+
+    /// Answers a question with one of its options, or with its cancellation. Returns false without
+    /// effect if the question is no longer open or has no such option.
+    pub fn answer(&mut self, id: QuestionId, option: Option<&str>) -> bool {
+        let Some(question) = self.questions.get(id) else { return false };
+        let result = match option {
+            None => cancelled(),
+            Some(option) if question.options.iter().any(|other| other.id == option) => {
+                selected(option)
+            }
+            Some(_) => return false,
+        };
+        if let Some(request) = self.questions.remove(id) {
+            self.outbox.reply(&request, result);
+        }
+        true
+    }
+
+    /// Asks for a mode, also while a turn runs. [`Report::Mode`] confirms it, and
+    /// [`Report::Notice`] has the reason of a refusal. No effect before the session is ready.
+    pub fn set_mode(&mut self, mode: &ModeChoice) {
+        if !self.is_ready() {
+            return;
+        }
+        match self.settings.change_for_mode(mode) {
+            Ok(change) => self.send_setting(change, Sent::Setting),
+            Err(why) => self.reports.push(Report::Notice(why)),
+        }
+    }
+
+    /// Ends the session because the agent has exited: its output ends. Returns the last reports.
+    pub fn end(&mut self) -> Vec<Report> {
+        let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
+        lines.finish(|line| self.handle_line(line));
+        let failure = Failure::other("the agent has exited");
+        self.end_user_message();
+        for sent in self.outbox.abandon().collect::<Vec<_>>() {
+            if let Sent::Steer { tag } = sent {
+                self.reports.push(Report::Steered { tag, result: Err(failure.said.clone()) });
+            }
+        }
+        if self.turn.is_some() {
+            let usage = self.usage.end_turn(None);
+            self.end_turn(Outcome::Failed(failure), usage);
+        } else if self.phase == Phase::Starting {
+            self.refuse(failure);
+        }
+        self.withdraw_questions();
+        if self.faults > REPORTED_FAULTS {
+            let count = self.faults - REPORTED_FAULTS;
+            self.reports.push(Report::Fault(format!("{count} more faults were not reported")));
+        }
+        self.phase = Phase::Over;
+        // Nothing can be written to it.
+        self.outbox = Outbox::default();
+        std::mem::take(&mut self.reports)
+    }
+
+    pub(crate) fn refuse(&mut self, failure: Failure) {
+        self.phase = Phase::Over;
+        self.reports.push(Report::Refused(failure));
+    }
+
+    pub(crate) fn fault(&mut self, what: &str, excerpt: &str) {
+        self.faults += 1;
+        if self.faults <= REPORTED_FAULTS {
+            let fault = format!("{what}: {}", one_line(excerpt, EXCERPT));
+            self.reports.push(Report::Fault(fault));
+        }
+    }
+
+    /// Reports the user's message that is complete.
+    pub(crate) fn end_user_message(&mut self) {
+        self.reports.extend(self.user.end().map(Report::User));
+    }
+
+    /// Answers all questions as cancelled.
+    pub(crate) fn withdraw_questions(&mut self) {
+        for (request, id) in self.questions.take() {
+            self.outbox.reply(&request, cancelled());
+            self.reports.push(Report::Withdrawn { id });
+        }
+    }
+
+    fn handle_line(&mut self, line: InputLine<'_>) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        let bytes = match line {
+            InputLine::Whole(bytes) => bytes,
+            InputLine::TooLong => return self.fault("a line was skipped", "it is too long"),
+        };
+        let mut text = String::from_utf8_lossy(bytes);
+        if text.trim().is_empty() {
+            return;
+        }
+        if memchr::memchr(b'\\', text.as_bytes()).is_some() {
+            replace_lone_surrogates(text.to_mut());
+        }
+        match serde_json::from_str::<RpcMessage<'_>>(&text) {
+            Ok(message) => self.handle_message(&message, &text),
+            Err(_) => self.fault("a line is no message", &text),
+        }
+    }
+
+    fn handle_message(&mut self, message: &RpcMessage<'_>, line: &str) {
+        match (message.method.as_deref(), message.id) {
+            (Some(method), Some(id)) => self.handle_request(method, id, message.params),
+            (Some(method), None) => self.handle_notification(method, message.params),
+            (None, Some(id)) => {
+                let number = id.get().trim_matches('"').parse().ok();
+                match number.and_then(|id| Some((id, self.outbox.answered(id)?))) {
+                    Some((id, sent)) => self.handle_reply(id, sent, message.result, message.error),
+                    None => self.fault("a reply is for no request", line),
+                }
+            }
+            (None, None) => self.fault("a line is no message", line),
+        }
+    }
+
+    fn handle_reply(
+        &mut self,
+        id: u64,
+        sent: Sent,
+        result: Option<&RawValue>,
+        error: Option<&RawValue>,
+    ) {
+        let reply = error.map_or(Ok(result), Err);
+        match sent {
+            Sent::Initialize => self.initialized(reply),
+            Sent::Load => self.loaded(reply),
+            Sent::New => self.created(reply),
+            Sent::StartModel(change) => self.model_chosen(change, reply),
+            Sent::StartMode(change) => self.mode_chosen(change, reply),
+            Sent::Setting(change) => self.mode_changed(change, reply),
+            Sent::Prompt => self.prompt_answered(id, reply),
+            Sent::Steer { tag } => {
+                let result = match reply {
+                    Ok(result) => steer_result(&parse_or_default(result)),
+                    Err(error) => Err(Failure::from_reply(error).said),
+                };
+                self.reports.push(Report::Steered { tag, result });
+            }
+        }
+    }
+
+    fn prompt_answered(&mut self, id: u64, reply: Reply<'_>) {
+        let Some(turn) = self.turn.as_ref().filter(|turn| turn.request == id) else { return };
+        let failure_prefix = self.start.traits.failure_prefix.as_deref();
+        let (outcome, usage) = match reply {
+            Ok(result) => {
+                let reply: PromptReply = parse_or_default(result);
+                (turn.outcome(&reply, failure_prefix), self.usage.end_turn(Some(&reply)))
+            }
+            Err(error) => (turn.outcome_of_error(error), self.usage.end_turn(None)),
+        };
+        self.end_turn(outcome, usage);
+    }
+
+    fn end_turn(&mut self, outcome: Outcome, usage: Option<TokenUsage>) {
+        self.end_user_message();
+        self.withdraw_questions();
+        if !matches!(outcome, Outcome::Failed(_)) {
+            self.mark_received();
+        }
+        if let Some(Turn { tag, .. }) = self.turn.take() {
+            self.reports.push(Report::Ended(TurnEnd { tag, outcome, usage }));
+        }
+    }
+
+    /// Reports, once in a turn, that the agent has received the prompt.
+    pub(crate) fn mark_received(&mut self) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.is_received) {
+            turn.is_received = true;
+            self.reports.push(Report::Received { tag: turn.tag.clone() });
+        }
+    }
+}
+
+fn steer_result(reply: &SteerReply) -> Result<(), String> {
+    match reply.outcome.as_str() {
+        "injected" => Ok(()),
+        "promptRequired" => Err("the turn has ended".to_owned()),
+        "startedNewTurn" => Err("the agent has begun a turn of its own with it".to_owned()),
+        "" => Err("the agent does not say whether it has taken the text".to_owned()),
+        outcome => Err(format!("the agent has answered {outcome}")),
+    }
+}
