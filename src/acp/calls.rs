@@ -26,19 +26,15 @@ impl CallTable {
         self.calls.len()
     }
 
-    /// Merges a part into its call, which need not be there yet.
-    pub(crate) fn merge(&mut self, part: ToolPart) -> &ToolCall {
+    /// Merges a part into its call, which may be new. Returns the call, and whether it is new or
+    /// has changed.
+    pub(crate) fn merge(&mut self, part: ToolPart) -> (&ToolCall, bool) {
         // Parts of the latest calls are the usual case.
         let found = self.calls.iter().rposition(|call| call.id == part.tool_call_id);
         let index = found.unwrap_or_else(|| self.insert(&part.tool_call_id));
         let call = &mut self.calls[index];
-        merge_part(call, part);
-        call
-    }
-
-    /// Returns the call as it was before a merge.
-    pub(crate) fn get(&self, id: &str) -> Option<&ToolCall> {
-        self.calls.iter().rev().find(|call| call.id == id)
+        let has_changed = merge_part(call, part);
+        (call, has_changed || found.is_none())
     }
 
     fn insert(&mut self, id: &str) -> usize {
@@ -61,35 +57,44 @@ impl CallTable {
     }
 }
 
-/// Takes over what the part has. An empty field does not replace one that is not: agents repeat
-/// calls in permission requests without their input and content.
-fn merge_part(call: &mut ToolCall, part: ToolPart) {
+/// Takes over what the part has, and returns whether that is different. An empty field does not
+/// replace one that is not: agents repeat calls in permission requests without input and content.
+fn merge_part(call: &mut ToolCall, part: ToolPart) -> bool {
+    let mut has_changed = false;
     if !part.title.is_empty() {
-        call.title = part.title;
+        has_changed |= set(&mut call.title, part.title);
     }
     let kind = part.kind.as_deref().map(variant).unwrap_or_default();
     if kind != ToolKind::Other {
-        call.kind = kind;
+        has_changed |= set(&mut call.kind, kind);
     }
     if let Some(status) = part.status {
-        call.status = variant(&status);
+        has_changed |= set(&mut call.status, variant(&status));
     }
     if !is_empty(&part.raw_input) {
-        call.input = part.raw_input;
+        has_changed |= set(&mut call.input, part.raw_input);
     }
     let content: Vec<ToolContent> = part.content.into_iter().filter_map(tool_content).collect();
     if !content.is_empty() {
-        call.content = content;
+        has_changed |= set(&mut call.content, content);
     }
     if !part.locations.is_empty() {
-        call.locations = part.locations.into_iter().map(|location| location.path).collect();
+        let paths = part.locations.into_iter().map(|location| location.path).collect();
+        has_changed |= set(&mut call.locations, paths);
     }
     // copilot has its changes only here, as a unified diff.
     if call.content.is_empty()
         && let Some(diff) = call.input.get("diff").and_then(Value::as_str)
     {
-        call.content = vec![ToolContent::Text(diff.to_owned())];
+        has_changed |= set(&mut call.content, vec![ToolContent::Text(diff.to_owned())]);
     }
+    has_changed
+}
+
+fn set<T: PartialEq>(field: &mut T, value: T) -> bool {
+    let has_changed = *field != value;
+    *field = value;
+    has_changed
 }
 
 fn is_empty(input: &Value) -> bool {
@@ -131,7 +136,7 @@ mod tests {
             "rawInput": {"path": "f"}, "locations": [{"path": "/f", "line": 3}],
             "content": [{"type": "diff", "path": "/f", "oldText": null, "newText": "x"}],
         })));
-        let call = calls.merge(part(json!({
+        let (call, _) = calls.merge(part(json!({
             "toolCallId": "a", "title": null, "rawInput": {}, "content": [], "locations": null,
             "kind": "someday", "status": "completed",
         })));
@@ -147,7 +152,7 @@ mod tests {
     #[test]
     fn content_of_every_type_is_read_or_left_out() {
         let mut calls = CallTable::default();
-        let call = calls.merge(part(json!({"toolCallId": "a", "content": [
+        let (call, _) = calls.merge(part(json!({"toolCallId": "a", "content": [
             {"type": "content", "content": {"type": "text", "text": "out"}},
             {"type": "content", "content": {"type": "resource_link", "name": "n", "uri": "u"}},
             {"type": "content", "content": {"type": "resource", "resource": {"uri": "file:///r"}}},
@@ -162,8 +167,19 @@ mod tests {
     #[test]
     fn unified_diff_of_the_input_becomes_text() {
         let mut calls = CallTable::default();
-        let call = calls.merge(part(json!({"toolCallId": "a", "rawInput": {"diff": "-a\n+b"}})));
+        let (call, _) =
+            calls.merge(part(json!({"toolCallId": "a", "rawInput": {"diff": "-a\n+b"}})));
         assert_eq!(call.content, [ToolContent::Text("-a\n+b".to_owned())]);
+    }
+
+    #[test]
+    fn repeated_part_changes_nothing() {
+        let mut calls = CallTable::default();
+        let repeated = json!({"toolCallId": "a", "title": "t", "rawInput": {"x": 1}});
+        assert!(calls.merge(part(repeated.clone())).1);
+        assert!(!calls.merge(part(repeated)).1);
+        assert!(calls.merge(part(json!({"toolCallId": "a", "status": "failed"}))).1);
+        assert!(calls.merge(part(json!({"toolCallId": "b"}))).1);
     }
 
     #[test]
@@ -175,6 +191,6 @@ mod tests {
             calls.merge(part(json!({"toolCallId": id, "status": "completed"})));
         }
         assert_eq!(calls.len(), MOST_CALLS);
-        assert!(calls.get("open").is_some());
+        assert!(calls.calls.iter().any(|call| call.id == "open"));
     }
 }

@@ -25,6 +25,11 @@ impl EarlyUpdates {
         true
     }
 
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.updates.is_empty()
+    }
+
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

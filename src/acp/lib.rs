@@ -1,11 +1,10 @@
-//! The client side of the Agent Client Protocol (version 1), without I/O: bytes of the agent come in,
-//! bytes for it and reports for the session's owner go out.
+//! The client side of the Agent Client Protocol (version 1), without I/O: bytes of the agent come
+//! in, bytes for it and reports for the session's owner go out.
 
 mod calls;
 mod early;
 mod failure;
 mod lines;
-mod outbox;
 mod questions;
 mod replay;
 mod report;
@@ -17,6 +16,7 @@ mod turn;
 mod updates;
 mod usage;
 mod wire;
+mod writer;
 
 pub use report::{
     AgentInfo, Choice, Command, Diff, Failure, FailureKind, OptionKind, Outcome, PlanEntry,
@@ -25,3 +25,6 @@ pub use report::{
 };
 pub use session::Session;
 pub use start::{AgentTraits, McpServer, ModeChoice, Start, UsageCount};
+
+#[cfg(test)]
+mod tests;

@@ -12,9 +12,9 @@ use crate::wire::OptionPart;
 const MOST_QUESTIONS: usize = 256;
 
 impl Question {
-    /// Returns the option that allows this once, or that rejects it. A permission for more than once
-    /// is never returned; a rejection for good only if there is no other. The first of several
-    /// options is taken, which for a plan keeps the more careful mode.
+    /// Returns the option that allows this once, or that rejects it. It never returns a permanent
+    /// permission, and a permanent rejection only without another one. Of several options it takes
+    /// the first, which for a plan keeps the more careful mode.
     pub fn choose(&self, allow: bool) -> Option<&QuestionOption> {
         let first = |kind| self.options.iter().find(|option| option.kind == kind);
         if allow {
@@ -52,11 +52,11 @@ fn plan_of(tool: &ToolCall) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct QuestionTable {
     last: u64,
-    open: Vec<OpenQuestion>,
+    open: Vec<AskedQuestion>,
 }
 
 #[derive(Debug)]
-struct OpenQuestion {
+struct AskedQuestion {
     /// The id of the agent's request, a number or a text.
     request: Value,
     question: Question,
@@ -79,7 +79,7 @@ impl QuestionTable {
     ) -> &Question {
         self.last += 1;
         let question = Question::new(QuestionId(self.last), tool, options);
-        &self.open.push_mut(OpenQuestion { request, question }).question
+        &self.open.push_mut(AskedQuestion { request, question }).question
     }
 
     pub(crate) fn get(&self, id: QuestionId) -> Option<&Question> {

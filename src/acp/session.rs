@@ -7,18 +7,18 @@ use crate::calls::CallTable;
 use crate::early::EarlyUpdates;
 use crate::failure::one_line;
 use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, replace_lone_surrogates};
-use crate::outbox::{Outbox, Sent};
 use crate::questions::{QuestionTable, cancelled, selected};
 use crate::replay::UserMessages;
 use crate::report::{
     AgentInfo, Failure, Outcome, Question, QuestionId, Report, TokenUsage, TurnEnd,
 };
 use crate::settings::SessionSettings;
-use crate::setup::Reply;
+use crate::setup::RpcResult;
 use crate::start::{ModeChoice, Start};
 use crate::turn::Turn;
 use crate::usage::UsageMeter;
 use crate::wire::{PromptReply, RpcMessage, SteerReply, parse_or_default};
+use crate::writer::{AwaitedReply, RequestWriter};
 
 /// The most faults that are reported one by one.
 const REPORTED_FAULTS: u64 = 20;
@@ -42,12 +42,12 @@ const EXCERPT: usize = 120;
 pub struct Session {
     pub(crate) start: Start,
     pub(crate) agent: AgentInfo,
-    pub(crate) phase: Phase,
+    pub(crate) phase: SessionPhase,
     pub(crate) id: Option<String>,
     pub(crate) is_loaded: bool,
     pub(crate) lines: LineSplitter,
-    pub(crate) outbox: Outbox,
-    /// What [`Session::receive`] returns next.
+    pub(crate) writer: RequestWriter,
+    /// Reports that [`Session::receive`] returns next.
     pub(crate) reports: Vec<Report>,
     pub(crate) early: EarlyUpdates,
     pub(crate) settings: SessionSettings,
@@ -60,7 +60,7 @@ pub struct Session {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SessionPhase {
     Starting,
     Ready,
     /// Refused, or ended.
@@ -76,11 +76,11 @@ impl Session {
     pub(crate) fn with_longest_line(start: Start, limit: usize) -> Self {
         let mut session = Self {
             agent: AgentInfo::default(),
-            phase: Phase::Starting,
+            phase: SessionPhase::Starting,
             id: None,
             is_loaded: false,
             lines: LineSplitter::new(limit),
-            outbox: Outbox::default(),
+            writer: RequestWriter::default(),
             reports: Vec::new(),
             early: EarlyUpdates::default(),
             settings: SessionSettings::default(),
@@ -96,7 +96,8 @@ impl Session {
         session
     }
 
-    /// Takes bytes from the agent's standard output, cut anywhere, and returns what they say.
+    /// Takes bytes from the agent's standard output, cut anywhere, and returns what they say. First
+    /// come the reports that other calls have caused; without bytes, only these.
     pub fn receive(&mut self, bytes: &[u8]) -> Vec<Report> {
         // Taken out for the time of the call, because the handler needs the rest of the session.
         let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
@@ -105,10 +106,10 @@ impl Session {
         std::mem::take(&mut self.reports)
     }
 
-    /// Returns the lines to write to the agent's standard input. They exist after each other call,
-    /// also after [`Session::receive`].
+    /// Returns the lines to write to the agent's standard input. Any other call can add some, also
+    /// [`Session::receive`].
     pub fn take_output(&mut self) -> Vec<u8> {
-        self.outbox.take()
+        self.writer.take()
     }
 
     /// Returns whether a prompt can be sent now.
@@ -118,7 +119,7 @@ impl Session {
 
     /// Returns whether the session has begun and has not ended.
     pub fn is_ready(&self) -> bool {
-        self.phase == Phase::Ready
+        self.phase == SessionPhase::Ready
     }
 
     /// The tag of the prompt that runs.
@@ -141,13 +142,13 @@ impl Session {
         self.id.as_deref()
     }
 
-    /// Sends a prompt. Returns false without effect if the session is not free: agents cancel, queue
-    /// or join a second prompt, each in its own way.
+    /// Sends a prompt. Returns false without effect if the session is not free: at a second prompt,
+    /// some agents cancel the first, and others queue it.
     pub fn prompt(&mut self, tag: &str, text: &str) -> bool {
         let Some(id) = self.id.as_deref().filter(|_| self.is_free()) else { return false };
         let prompt = json!([{"type": "text", "text": text}]);
         let params = json!({"sessionId": id, "prompt": prompt});
-        let request = self.outbox.request(Sent::Prompt, "session/prompt", params);
+        let request = self.writer.request(AwaitedReply::Prompt, "session/prompt", params);
         self.calls.clear();
         self.usage.begin_turn();
         self.turn = Some(Turn::new(tag, request));
@@ -167,8 +168,8 @@ impl Session {
             // Otherwise the text begins a turn without a reply if the turn ends at this moment.
             "_meta": {"steering": {"idleBehavior": "promptRequired"}},
         });
-        let sent = Sent::Steer { tag: tag.to_owned() };
-        self.outbox.request(sent, "_session/steering", params);
+        let sent = AwaitedReply::Steer { tag: tag.to_owned() };
+        self.writer.request(sent, "_session/steering", params);
         true
     }
 
@@ -177,7 +178,7 @@ impl Session {
     pub fn cancel(&mut self) -> bool {
         let (Some(turn), Some(id)) = (&mut self.turn, &self.id) else { return false };
         turn.is_cancelled = true;
-        self.outbox.notify("session/cancel", json!({"sessionId": id}));
+        self.writer.notify("session/cancel", json!({"sessionId": id}));
         self.withdraw_questions();
         true
     }
@@ -194,7 +195,7 @@ impl Session {
             Some(_) => return false,
         };
         if let Some(request) = self.questions.remove(id) {
-            self.outbox.reply(&request, result);
+            self.writer.reply(&request, result);
         }
         true
     }
@@ -206,7 +207,7 @@ impl Session {
             return;
         }
         match self.settings.change_for_mode(mode) {
-            Ok(change) => self.send_setting(change, Sent::Setting),
+            Ok(change) => self.send_setting(change, AwaitedReply::Setting),
             Err(why) => self.reports.push(Report::Notice(why)),
         }
     }
@@ -217,15 +218,15 @@ impl Session {
         lines.finish(|line| self.handle_line(line));
         let failure = Failure::other("the agent has exited");
         self.end_user_message();
-        for sent in self.outbox.abandon().collect::<Vec<_>>() {
-            if let Sent::Steer { tag } = sent {
+        for sent in self.writer.abandon().collect::<Vec<_>>() {
+            if let AwaitedReply::Steer { tag } = sent {
                 self.reports.push(Report::Steered { tag, result: Err(failure.said.clone()) });
             }
         }
         if self.turn.is_some() {
             let usage = self.usage.end_turn(None);
             self.end_turn(Outcome::Failed(failure), usage);
-        } else if self.phase == Phase::Starting {
+        } else if self.phase == SessionPhase::Starting {
             self.refuse(failure);
         }
         self.withdraw_questions();
@@ -233,14 +234,14 @@ impl Session {
             let count = self.faults - REPORTED_FAULTS;
             self.reports.push(Report::Fault(format!("{count} more faults were not reported")));
         }
-        self.phase = Phase::Over;
+        self.phase = SessionPhase::Over;
         // Nothing can be written to it.
-        self.outbox = Outbox::default();
+        self.writer = RequestWriter::default();
         std::mem::take(&mut self.reports)
     }
 
     pub(crate) fn refuse(&mut self, failure: Failure) {
-        self.phase = Phase::Over;
+        self.phase = SessionPhase::Over;
         self.reports.push(Report::Refused(failure));
     }
 
@@ -260,13 +261,13 @@ impl Session {
     /// Answers all questions as cancelled.
     pub(crate) fn withdraw_questions(&mut self) {
         for (request, id) in self.questions.take() {
-            self.outbox.reply(&request, cancelled());
+            self.writer.reply(&request, cancelled());
             self.reports.push(Report::Withdrawn { id });
         }
     }
 
     fn handle_line(&mut self, line: InputLine<'_>) {
-        if self.phase == Phase::Over {
+        if self.phase == SessionPhase::Over {
             return;
         }
         let bytes = match line {
@@ -292,7 +293,7 @@ impl Session {
             (Some(method), None) => self.handle_notification(method, message.params),
             (None, Some(id)) => {
                 let number = id.get().trim_matches('"').parse().ok();
-                match number.and_then(|id| Some((id, self.outbox.answered(id)?))) {
+                match number.and_then(|id| Some((id, self.writer.answered(id)?))) {
                     Some((id, sent)) => self.handle_reply(id, sent, message.result, message.error),
                     None => self.fault("a reply is for no request", line),
                 }
@@ -304,20 +305,20 @@ impl Session {
     fn handle_reply(
         &mut self,
         id: u64,
-        sent: Sent,
+        sent: AwaitedReply,
         result: Option<&RawValue>,
         error: Option<&RawValue>,
     ) {
         let reply = error.map_or(Ok(result), Err);
         match sent {
-            Sent::Initialize => self.initialized(reply),
-            Sent::Load => self.loaded(reply),
-            Sent::New => self.created(reply),
-            Sent::StartModel(change) => self.model_chosen(change, reply),
-            Sent::StartMode(change) => self.mode_chosen(change, reply),
-            Sent::Setting(change) => self.mode_changed(change, reply),
-            Sent::Prompt => self.prompt_answered(id, reply),
-            Sent::Steer { tag } => {
+            AwaitedReply::Initialize => self.initialized(reply),
+            AwaitedReply::Load => self.loaded(reply),
+            AwaitedReply::New => self.created(reply),
+            AwaitedReply::StartModel(change) => self.model_chosen(change, reply),
+            AwaitedReply::StartMode(change) => self.mode_chosen(change, reply),
+            AwaitedReply::Setting(change) => self.mode_changed(change, reply),
+            AwaitedReply::Prompt => self.prompt_answered(id, reply),
+            AwaitedReply::Steer { tag } => {
                 let result = match reply {
                     Ok(result) => steer_result(&parse_or_default(result)),
                     Err(error) => Err(Failure::from_reply(error).said),
@@ -327,7 +328,7 @@ impl Session {
         }
     }
 
-    fn prompt_answered(&mut self, id: u64, reply: Reply<'_>) {
+    fn prompt_answered(&mut self, id: u64, reply: RpcResult<'_>) {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.request == id) else { return };
         let failure_prefix = self.start.traits.failure_prefix.as_deref();
         let (outcome, usage) = match reply {

@@ -10,19 +10,19 @@ use crate::wire::{ChoiceReply, GroupReply, ModelsReply, ModesReply, OptionReply,
 const MODE: &str = "mode";
 const MODEL: &str = "model";
 
-/// What a session lets its client choose.
+/// The choices that a session offers.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSettings {
-    modes: Option<Selection>,
-    models: Option<Selection>,
+    modes: Option<ChoiceList>,
+    models: Option<ChoiceList>,
     options: Vec<SessionOption>,
-    /// What was reported last.
+    /// The mode and the model that were reported last.
     reported_mode: Option<String>,
     reported_model: Option<String>,
 }
 
 #[derive(Debug)]
-struct Selection {
+struct ChoiceList {
     current: String,
     available: Vec<Choice>,
 }
@@ -32,18 +32,18 @@ struct SessionOption {
     id: String,
     category: String,
     is_boolean: bool,
-    selection: Selection,
+    selection: ChoiceList,
 }
 
 /// A change that was sent, to be applied when the agent has confirmed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SettingChange {
+pub(crate) enum SettingRequest {
     Mode(String),
     Model(String),
     Option { id: String, value: String, is_boolean: bool },
 }
 
-impl SettingChange {
+impl SettingRequest {
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Mode(_) => "session/set_mode",
@@ -81,8 +81,8 @@ impl SettingChange {
 impl SessionSettings {
     /// Takes over what the reply that made or loaded the session has.
     pub(crate) fn replace(&mut self, reply: SessionReply) {
-        self.modes = reply.modes.map(Selection::from);
-        self.models = reply.models.map(Selection::from);
+        self.modes = reply.modes.map(ChoiceList::from);
+        self.models = reply.models.map(ChoiceList::from);
         self.options = reply.config_options.into_iter().map(SessionOption::from).collect();
     }
 
@@ -119,17 +119,17 @@ impl SessionSettings {
     /// # Errors
     ///
     /// A message, if the agent does not offer it.
-    pub(crate) fn change_for_mode(&self, mode: &ModeChoice) -> Result<SettingChange, String> {
+    pub(crate) fn change_for_mode(&self, mode: &ModeChoice) -> Result<SettingRequest, String> {
         match mode {
             ModeChoice::Mode(id) => self.change_for_mode_id(id),
             ModeChoice::Option { id, value } => self.change_for_option(id, value),
         }
     }
 
-    fn change_for_mode_id(&self, id: &str) -> Result<SettingChange, String> {
+    fn change_for_mode_id(&self, id: &str) -> Result<SettingRequest, String> {
         let option = find_option(&self.options, MODE);
         if self.modes.as_ref().is_some_and(|modes| modes.has(id)) {
-            return Ok(SettingChange::Mode(id.to_owned()));
+            return Ok(SettingRequest::Mode(id.to_owned()));
         }
         if let Some(option) = option
             && option.selection.has(id)
@@ -140,15 +140,15 @@ impl SessionSettings {
             Some(modes) if !modes.available.is_empty() => {
                 Err(format!("the agent has no mode {id}; it offers {}", names(&modes.available)))
             }
-            _ => Ok(SettingChange::Mode(id.to_owned())),
+            _ => Ok(SettingRequest::Mode(id.to_owned())),
         }
     }
 
-    fn change_for_option(&self, id: &str, value: &str) -> Result<SettingChange, String> {
+    fn change_for_option(&self, id: &str, value: &str) -> Result<SettingRequest, String> {
         let Some(option) = self.options.iter().find(|option| option.id == id) else {
             if self.options.is_empty() {
                 let (id, value) = (id.to_owned(), value.to_owned());
-                return Ok(SettingChange::Option { id, value, is_boolean: false });
+                return Ok(SettingRequest::Option { id, value, is_boolean: false });
             }
             let offered: Vec<&str> = self.options.iter().map(|option| &*option.id).collect();
             return Err(format!("the agent has no option {id}; it offers {}", offered.join(", ")));
@@ -163,7 +163,7 @@ impl SessionSettings {
 
     /// Returns the request for a model, by its id or its name. An unknown model is sent as it is:
     /// agents accept short names that they do not list.
-    pub(crate) fn change_for_model(&self, model: &str) -> SettingChange {
+    pub(crate) fn change_for_model(&self, model: &str) -> SettingRequest {
         let option = find_option(&self.options, MODEL);
         if let Some(option) = option
             && let Some(id) = option.selection.id_of(model)
@@ -172,20 +172,20 @@ impl SessionSettings {
         }
         // codex lists `name[effort]` only here.
         if let Some(id) = self.models.as_ref().and_then(|models| models.id_of(model)) {
-            return SettingChange::Model(id.to_owned());
+            return SettingRequest::Model(id.to_owned());
         }
         match option {
             Some(option) => option.change(model),
-            None => SettingChange::Model(model.to_owned()),
+            None => SettingRequest::Model(model.to_owned()),
         }
     }
 
     /// Returns what the agent offers instead, for the message of a refusal.
-    pub(crate) fn offered(&self, change: &SettingChange) -> Option<String> {
+    pub(crate) fn offered(&self, change: &SettingRequest) -> Option<String> {
         let selection = match change {
-            SettingChange::Mode(_) => self.mode(),
-            SettingChange::Model(_) => self.model(),
-            SettingChange::Option { id, .. } => {
+            SettingRequest::Mode(_) => self.mode(),
+            SettingRequest::Model(_) => self.model(),
+            SettingRequest::Option { id, .. } => {
                 self.options.iter().find(|option| option.id == *id).map(|option| &option.selection)
             }
         };
@@ -200,22 +200,22 @@ impl SessionSettings {
     /// A message, if these show another value.
     pub(crate) fn confirm(
         &mut self,
-        change: SettingChange,
+        change: SettingRequest,
         reply: SessionReply,
     ) -> Result<(), String> {
         let has_options = !reply.config_options.is_empty();
         self.set_options(reply.config_options);
         let (id, value) = match change {
-            SettingChange::Mode(id) => {
+            SettingRequest::Mode(id) => {
                 self.set_current(MODE, id);
                 return Ok(());
             }
-            SettingChange::Model(id) => {
+            SettingRequest::Model(id) => {
                 self.set_current(MODEL, id);
                 return Ok(());
             }
-            SettingChange::Option { id, value, is_boolean: false } => (id, value),
-            SettingChange::Option { id, value, .. } => (id, is_true(&value).to_string()),
+            SettingRequest::Option { id, value, is_boolean: false } => (id, value),
+            SettingRequest::Option { id, value, .. } => (id, is_true(&value).to_string()),
         };
         let Some(option) = self.options.iter_mut().find(|option| option.id == id) else {
             return Ok(());
@@ -255,12 +255,12 @@ impl SessionSettings {
         Some(Report::Mode { current, available })
     }
 
-    fn mode(&self) -> Option<&Selection> {
+    fn mode(&self) -> Option<&ChoiceList> {
         let option = || find_option(&self.options, MODE).map(|option| &option.selection);
         self.modes.as_ref().or_else(option)
     }
 
-    fn model(&self) -> Option<&Selection> {
+    fn model(&self) -> Option<&ChoiceList> {
         let option = || find_option(&self.options, MODEL).map(|option| &option.selection);
         self.models.as_ref().or_else(option)
     }
@@ -272,7 +272,7 @@ impl SessionSettings {
             Some(list) => list.current.clone_from(&id),
             // Agents without a list confirm a mode too.
             None if option.is_none() => {
-                *list = Some(Selection { current: id.clone(), available: Vec::new() });
+                *list = Some(ChoiceList { current: id.clone(), available: Vec::new() });
             }
             None => {}
         }
@@ -283,7 +283,7 @@ impl SessionSettings {
     }
 }
 
-impl Selection {
+impl ChoiceList {
     fn has(&self, id: &str) -> bool {
         self.available.iter().any(|choice| choice.id == id)
     }
@@ -296,9 +296,9 @@ impl Selection {
 }
 
 impl SessionOption {
-    fn change(&self, value: &str) -> SettingChange {
+    fn change(&self, value: &str) -> SettingRequest {
         let (id, value) = (self.id.clone(), value.to_owned());
-        SettingChange::Option { id, value, is_boolean: self.is_boolean }
+        SettingRequest::Option { id, value, is_boolean: self.is_boolean }
     }
 }
 
@@ -324,14 +324,14 @@ impl From<ChoiceReply> for Choice {
     }
 }
 
-impl From<ModesReply> for Selection {
+impl From<ModesReply> for ChoiceList {
     fn from(reply: ModesReply) -> Self {
         let available = reply.available_modes.into_iter().map(Choice::from).collect();
         Self { current: reply.current_mode_id, available }
     }
 }
 
-impl From<ModelsReply> for Selection {
+impl From<ModelsReply> for ChoiceList {
     fn from(reply: ModelsReply) -> Self {
         let available = reply.available_models.into_iter().map(Choice::from).collect();
         Self { current: reply.current_model_id, available }
@@ -354,7 +354,7 @@ impl From<OptionReply> for SessionOption {
             Value::Null => String::new(),
             value => value.to_string(),
         };
-        let selection = Selection { current, available };
+        let selection = ChoiceList { current, available };
         Self { id: reply.id, category: reply.category, is_boolean, selection }
     }
 }

@@ -4,17 +4,17 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::outbox::Sent;
 use crate::report::{AgentInfo, Failure, Report};
-use crate::session::{Phase, Session};
-use crate::settings::SettingChange;
+use crate::session::{Session, SessionPhase};
+use crate::settings::SettingRequest;
 use crate::wire::{InitializeReply, SessionReply, parse_or_default};
+use crate::writer::AwaitedReply;
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
 
 /// The result of a request, or its error.
-pub(crate) type Reply<'a> = Result<Option<&'a RawValue>, &'a RawValue>;
+pub(crate) type RpcResult<'a> = Result<Option<&'a RawValue>, &'a RawValue>;
 
 impl Session {
     pub(crate) fn initialize(&mut self) {
@@ -28,10 +28,10 @@ impl Session {
                 "terminal": false,
             },
         });
-        self.outbox.request(Sent::Initialize, "initialize", params);
+        self.writer.request(AwaitedReply::Initialize, "initialize", params);
     }
 
-    pub(crate) fn initialized(&mut self, reply: Reply<'_>) {
+    pub(crate) fn initialized(&mut self, reply: RpcResult<'_>) {
         let reply: InitializeReply = match reply {
             Ok(result) => parse_or_default(result),
             Err(error) => return self.refuse(Failure::from_reply(error)),
@@ -59,13 +59,13 @@ impl Session {
         };
         let mut params = self.session_params();
         params["sessionId"] = json!(session);
-        self.outbox.request(Sent::Load, method, params);
+        self.writer.request(AwaitedReply::Load, method, params);
         self.open(session);
     }
 
     fn create(&mut self) {
         let params = self.session_params();
-        self.outbox.request(Sent::New, "session/new", params);
+        self.writer.request(AwaitedReply::New, "session/new", params);
     }
 
     fn session_params(&self) -> Value {
@@ -89,7 +89,7 @@ impl Session {
         }
     }
 
-    pub(crate) fn loaded(&mut self, reply: Reply<'_>) {
+    pub(crate) fn loaded(&mut self, reply: RpcResult<'_>) {
         match reply {
             Ok(result) => {
                 self.end_user_message();
@@ -113,7 +113,7 @@ impl Session {
         self.create();
     }
 
-    pub(crate) fn created(&mut self, reply: Reply<'_>) {
+    pub(crate) fn created(&mut self, reply: RpcResult<'_>) {
         let reply: SessionReply = match reply {
             Ok(result) => parse_or_default(result),
             Err(error) => return self.refuse(Failure::from_reply(error)),
@@ -138,7 +138,7 @@ impl Session {
         match &self.start.model {
             Some(model) => {
                 let change = self.settings.change_for_model(model);
-                self.send_setting(change, Sent::StartModel);
+                self.send_setting(change, AwaitedReply::StartModel);
             }
             None => self.choose_mode(),
         }
@@ -147,7 +147,7 @@ impl Session {
     fn choose_mode(&mut self) {
         match &self.start.mode {
             Some(mode) => match self.settings.change_for_mode(mode) {
-                Ok(change) => self.send_setting(change, Sent::StartMode),
+                Ok(change) => self.send_setting(change, AwaitedReply::StartMode),
                 Err(why) => self.refuse(Failure::other(&why)),
             },
             None => self.become_ready(),
@@ -155,20 +155,24 @@ impl Session {
     }
 
     /// Sends a change; `sent` says what follows the reply.
-    pub(crate) fn send_setting(&mut self, change: SettingChange, sent: fn(SettingChange) -> Sent) {
+    pub(crate) fn send_setting(
+        &mut self,
+        change: SettingRequest,
+        sent: fn(SettingRequest) -> AwaitedReply,
+    ) {
         let Some(session) = &self.id else { return };
         let (method, params) = (change.method(), change.params(session));
-        self.outbox.request(sent(change), method, params);
+        self.writer.request(sent(change), method, params);
     }
 
-    pub(crate) fn model_chosen(&mut self, change: SettingChange, reply: Reply<'_>) {
+    pub(crate) fn model_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         match self.confirm_setting(change, reply) {
             Ok(()) => self.choose_mode(),
             Err(failure) => self.refuse(failure),
         }
     }
 
-    pub(crate) fn mode_chosen(&mut self, change: SettingChange, reply: Reply<'_>) {
+    pub(crate) fn mode_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         match self.confirm_setting(change, reply) {
             Ok(()) => self.become_ready(),
             Err(failure) => self.refuse(failure),
@@ -176,7 +180,7 @@ impl Session {
     }
 
     /// Takes the reply to [`Session::set_mode`].
-    pub(crate) fn mode_changed(&mut self, change: SettingChange, reply: Reply<'_>) {
+    pub(crate) fn mode_changed(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         let before = self.reports.len();
         if let Err(failure) = self.confirm_setting(change, reply) {
             return self.reports.push(Report::Notice(failure.said));
@@ -188,7 +192,11 @@ impl Session {
         }
     }
 
-    fn confirm_setting(&mut self, change: SettingChange, reply: Reply<'_>) -> Result<(), Failure> {
+    fn confirm_setting(
+        &mut self,
+        change: SettingRequest,
+        reply: RpcResult<'_>,
+    ) -> Result<(), Failure> {
         match reply {
             Ok(result) => {
                 let confirmed = self.settings.confirm(change, parse_or_default(result));
@@ -200,7 +208,7 @@ impl Session {
         }
     }
 
-    fn setting_failure(&self, change: &SettingChange, error: &RawValue) -> Failure {
+    fn setting_failure(&self, change: &SettingRequest, error: &RawValue) -> Failure {
         let Failure { kind, said } = Failure::from_reply(error);
         let offered = self.settings.offered(change);
         let offered = offered.map(|names| format!("; it offers {names}")).unwrap_or_default();
@@ -214,7 +222,7 @@ impl Session {
 
     fn become_ready(&mut self) {
         let Some(session) = self.id.clone() else { return };
-        self.phase = Phase::Ready;
+        self.phase = SessionPhase::Ready;
         self.end_user_message();
         self.calls.clear();
         let (is_loaded, found) = (self.is_loaded, self.user.take_found());

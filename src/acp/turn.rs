@@ -125,7 +125,8 @@ impl LastText {
             self.is_line_over |= text.contains('\n');
             return;
         }
-        let begins_line = self.is_line_over || self.line.trim().is_empty();
+        let begins_line =
+            self.is_line_over || self.line.trim().is_empty() || self.is_glued(message, text);
         self.piece = if begins_line { prefix(text, KEPT_TEXT).to_owned() } else { String::new() };
         for line in text.split_inclusive('\n') {
             if line.trim().is_empty() {
@@ -139,6 +140,15 @@ impl LastText {
             self.line.push_str(prefix(line, room));
             self.is_line_over = line.ends_with('\n');
         }
+    }
+
+    /// Returns whether a piece without an id follows a word or a sentence without a space. It is
+    /// then a message of its own: the pieces of one message have their spaces.
+    fn is_glued(&self, message: Option<&str>, piece: &str) -> bool {
+        let ends_word = |c: char| c.is_alphanumeric() || ".…!?)".contains(c);
+        message.is_none()
+            && self.line.ends_with(ends_word)
+            && piece.starts_with(|c: char| c.is_alphanumeric())
     }
 
     /// Returns the end of the text that starts with a mark: its last piece or its last line.
@@ -165,13 +175,15 @@ mod tests {
     #[test]
     fn text_that_ends_with_an_error_line_is_a_failure() {
         type Pieces = &'static [(&'static str, &'static str)];
-        let cases: [(Pieces, Option<&str>); 12] = [
+        let cases: [(Pieces, Option<&str>); 14] = [
             (&[("", "Error: 429")], Some("Error: 429")),
             (&[("", "Err"), ("", "or: "), ("", "quota")], Some("Error: quota")),
             (&[("", "Info: Retrying…\n"), ("", "Error: a\nb")], Some("Error: a b")),
             (&[("a", "Info: Retrying…"), ("b", "Error: a")], Some("Error: a")),
             (&[("", "Fine.\n\nError: a\n"), ("", "\n")], Some("Error: a")),
+            (&[("", "Info: Retrying…"), ("", "Error: a")], Some("Error: a")),
             (&[("", "The log has "), ("", "Error: a")], None),
+            (&[("", "The log has"), ("", " Error: a")], None),
             (&[("", "Error: a\n"), ("", "was the text I looked for")], None),
             (&[("", "Error: a"), ("b", "Fixed it.")], None),
             (&[("", "error: a")], None),

@@ -5,10 +5,10 @@ use serde_json::value::RawValue;
 
 use crate::failure::REQUEST_CANCELLED;
 use crate::questions::cancelled;
-use crate::report::{Command, PlanEntry, Report};
-use crate::session::{Phase, Session};
+use crate::report::{Command, PlanEntry, Report, ToolCall};
+use crate::session::{Session, SessionPhase};
 use crate::wire::{
-    AuthNotification, CommandsUpdate, ContentChunk, InfoUpdate, ModeUpdate, PermissionRequest,
+    AuthNotification, CommandsUpdate, ContentChunk, InfoUpdate, ModeUpdate, PermissionParams,
     PlanUpdate, RequestCancellation, SessionNotification, SessionReply, ToolPart, UpdateKind,
     UsageUpdate, parse_or_default, variant,
 };
@@ -34,7 +34,7 @@ impl Session {
                 if let Some(id) = id
                     && let Some(request) = self.questions.remove(id)
                 {
-                    self.outbox.reply_error(&request, REQUEST_CANCELLED, "Request cancelled");
+                    self.writer.reply_error(&request, REQUEST_CANCELLED, "Request cancelled");
                     self.reports.push(Report::Withdrawn { id });
                 }
             }
@@ -61,27 +61,27 @@ impl Session {
         if method == "session/request_permission" {
             self.ask(id, params);
         } else {
-            self.outbox.reply_error(&id, METHOD_NOT_FOUND, "Method not found");
+            self.writer.reply_error(&id, METHOD_NOT_FOUND, "Method not found");
         }
     }
 
     fn ask(&mut self, id: Value, params: Option<&RawValue>) {
-        let request = parse::<PermissionRequest>(params);
-        let is_ours = |request: &PermissionRequest| Some(&request.session_id) == self.id.as_ref();
+        let request = parse::<PermissionParams>(params);
+        let is_ours = |request: &PermissionParams| Some(&request.session_id) == self.id.as_ref();
         let Some(request) = request.filter(is_ours) else {
             self.fault("a permission request is malformed", text_of(params));
-            return self.outbox.reply_error(&id, INVALID_PARAMS, "Invalid params");
+            return self.writer.reply_error(&id, INVALID_PARAMS, "Invalid params");
         };
         self.end_user_message();
         self.mark_received();
         self.end_text();
-        let tool = self.merge_call(request.tool_call);
+        let tool = self.merge_call(request.tool_call).clone();
         let is_cancelled = self.turn.as_ref().is_some_and(|turn| turn.is_cancelled);
         if request.options.is_empty() || self.questions.is_full() {
             self.fault("a permission request cannot be answered", text_of(params));
-            self.outbox.reply(&id, cancelled());
+            self.writer.reply(&id, cancelled());
         } else if is_cancelled {
-            self.outbox.reply(&id, cancelled());
+            self.writer.reply(&id, cancelled());
         } else {
             let question = self.questions.add(id, tool, request.options);
             self.reports.push(Report::Asked(question.clone()));
@@ -92,7 +92,7 @@ impl Session {
         match &self.id {
             Some(id) if id == session => self.handle_update(update),
             // The agent has not answered with the id yet.
-            None if self.phase == Phase::Starting => {
+            None if self.phase == SessionPhase::Starting => {
                 if !self.early.add(session, update) {
                     self.fault("an early update was dropped", update.get());
                 }
@@ -192,10 +192,9 @@ impl Session {
     }
 
     /// Merges a part of a tool call, and reports the whole if it is new or has changed.
-    fn merge_call(&mut self, part: ToolPart) -> crate::report::ToolCall {
-        let before = self.calls.get(&part.tool_call_id).cloned();
-        let call = self.calls.merge(part).clone();
-        if before.as_ref() != Some(&call) {
+    fn merge_call(&mut self, part: ToolPart) -> &ToolCall {
+        let (call, has_changed) = self.calls.merge(part);
+        if has_changed {
             self.reports.push(Report::Tool(call.clone()));
         }
         call

@@ -246,11 +246,11 @@ pub(crate) struct ContentBlock {
     #[serde(default, deserialize_with = "lenient")]
     uri: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    resource: ResourceName,
+    resource: ResourcePart,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct ResourceName {
+struct ResourcePart {
     #[serde(default, deserialize_with = "lenient")]
     uri: Option<String>,
 }
@@ -396,7 +396,7 @@ pub(crate) struct CostPart {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PermissionRequest {
+pub(crate) struct PermissionParams {
     pub(crate) session_id: String,
     pub(crate) tool_call: ToolPart,
     #[serde(default, deserialize_with = "lenient_list")]

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::settings::SettingChange;
+use crate::settings::SettingRequest;
 
 /// A request of the client.
 #[derive(Debug)]
-pub(crate) enum Sent {
+pub(crate) enum AwaitedReply {
     Initialize,
     /// `session/load` or `session/resume`.
     Load,
     New,
-    StartModel(SettingChange),
-    StartMode(SettingChange),
-    Setting(SettingChange),
+    StartModel(SettingRequest),
+    StartMode(SettingRequest),
+    Setting(SettingRequest),
     Prompt,
     Steer {
         tag: String,
@@ -23,19 +23,19 @@ pub(crate) enum Sent {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct RequestWriter {
     bytes: Vec<u8>,
     last_id: u64,
-    awaited: BTreeMap<u64, Sent>,
+    awaited: BTreeMap<u64, AwaitedReply>,
 }
 
-impl Outbox {
+impl RequestWriter {
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
     /// Writes a request and returns its id.
-    pub(crate) fn request(&mut self, sent: Sent, method: &str, params: Value) -> u64 {
+    pub(crate) fn request(&mut self, sent: AwaitedReply, method: &str, params: Value) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
         self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -57,12 +57,12 @@ impl Outbox {
     }
 
     /// Returns the request that a reply is for, once.
-    pub(crate) fn answered(&mut self, id: u64) -> Option<Sent> {
+    pub(crate) fn answered(&mut self, id: u64) -> Option<AwaitedReply> {
         self.awaited.remove(&id)
     }
 
     /// Gives up all requests.
-    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Sent> {
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = AwaitedReply> {
         std::mem::take(&mut self.awaited).into_values()
     }
 

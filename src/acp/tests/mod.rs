@@ -1,0 +1,9 @@
+//! Tests of whole sessions against a scripted agent.
+
+mod agents;
+mod fake;
+mod input;
+mod properties;
+mod questions;
+mod start;
+mod turns;
