@@ -7,18 +7,29 @@ use serde_json::Value;
 use crate::report::{Diff, ToolCall, ToolContent, ToolKind, ToolStatus};
 use crate::wire::{ContentPart, ToolPart, variant};
 
-/// Above this number, the oldest call is dropped; later updates of it begin anew.
+/// Above these limits, old calls are dropped; later updates of them begin anew.
 const MOST_CALLS: usize = 256;
+const MOST_BYTES: usize = 32 << 20;
 
 /// The merged state of recent tool calls.
 #[derive(Debug, Default)]
 pub(crate) struct CallTable {
-    calls: VecDeque<ToolCall>,
+    calls: VecDeque<KeptCall>,
+    /// The sum of the sizes of all calls.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct KeptCall {
+    call: ToolCall,
+    /// The length of its longest part, in bytes.
+    size: usize,
 }
 
 impl CallTable {
     pub(crate) fn clear(&mut self) {
         self.calls.clear();
+        self.bytes = 0;
     }
 
     #[cfg(test)]
@@ -26,34 +37,49 @@ impl CallTable {
         self.calls.len()
     }
 
-    /// Merges a part into its call, which may be new. Returns the call, and whether it is new or
-    /// has changed.
-    pub(crate) fn merge(&mut self, part: ToolPart) -> (&ToolCall, bool) {
+    /// Merges a part of so many bytes into its call, which may be new. Returns the call, and
+    /// whether it is new or has changed.
+    pub(crate) fn merge(&mut self, part: ToolPart, size: usize) -> (&ToolCall, bool) {
+        self.drop_old_calls(MOST_CALLS);
         // Parts of the latest calls are the usual case.
-        let found = self.calls.iter().rposition(|call| call.id == part.tool_call_id);
-        let index = found.unwrap_or_else(|| self.insert(&part.tool_call_id));
-        let call = &mut self.calls[index];
-        let has_changed = merge_part(call, part);
-        (call, has_changed || found.is_none())
+        let found = self.calls.iter().rposition(|kept| kept.call.id == part.tool_call_id);
+        let index = found.unwrap_or_else(|| {
+            self.drop_old_calls(MOST_CALLS - 1);
+            self.calls.push_back(KeptCall { call: new_call(&part.tool_call_id), size: 0 });
+            self.calls.len() - 1
+        });
+        let kept = &mut self.calls[index];
+        self.bytes += size.saturating_sub(kept.size);
+        kept.size = kept.size.max(size);
+        let has_changed = merge_part(&mut kept.call, part);
+        (&kept.call, has_changed || found.is_none())
     }
 
-    fn insert(&mut self, id: &str) -> usize {
-        if self.calls.len() >= MOST_CALLS {
-            let is_over =
-                |call: &ToolCall| matches!(call.status, ToolStatus::Completed | ToolStatus::Failed);
+    /// Drops calls until so many are left, and their size is below the limit. Those that are over
+    /// go first.
+    fn drop_old_calls(&mut self, most: usize) {
+        while self.calls.len() > most || self.bytes > MOST_BYTES {
+            let is_over = |kept: &KeptCall| {
+                matches!(kept.call.status, ToolStatus::Completed | ToolStatus::Failed)
+            };
             let oldest = self.calls.iter().position(is_over).unwrap_or(0);
-            self.calls.remove(oldest);
+            match self.calls.remove(oldest) {
+                Some(dropped) => self.bytes -= dropped.size,
+                None => return,
+            }
         }
-        self.calls.push_back(ToolCall {
-            id: id.to_owned(),
-            title: String::new(),
-            kind: ToolKind::default(),
-            status: ToolStatus::default(),
-            input: Value::Null,
-            content: Vec::new(),
-            locations: Vec::new(),
-        });
-        self.calls.len() - 1
+    }
+}
+
+fn new_call(id: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        title: String::new(),
+        kind: ToolKind::default(),
+        status: ToolStatus::default(),
+        input: Value::Null,
+        content: Vec::new(),
+        locations: Vec::new(),
     }
 }
 
@@ -124,22 +150,29 @@ mod tests {
 
     use super::*;
 
-    fn part(value: Value) -> ToolPart {
-        serde_json::from_str(&value.to_string()).unwrap()
+    fn merge(calls: &mut CallTable, part: Value) -> (&ToolCall, bool) {
+        let part = part.to_string();
+        calls.merge(serde_json::from_str(&part).unwrap(), part.len())
     }
 
     #[test]
     fn empty_fields_of_a_part_keep_what_was_there() {
         let mut calls = CallTable::default();
-        calls.merge(part(json!({
-            "toolCallId": "a", "title": "Edit f", "kind": "edit", "status": "in_progress",
-            "rawInput": {"path": "f"}, "locations": [{"path": "/f", "line": 3}],
-            "content": [{"type": "diff", "path": "/f", "oldText": null, "newText": "x"}],
-        })));
-        let (call, _) = calls.merge(part(json!({
-            "toolCallId": "a", "title": null, "rawInput": {}, "content": [], "locations": null,
-            "kind": "someday", "status": "completed",
-        })));
+        merge(
+            &mut calls,
+            json!({
+                "toolCallId": "a", "title": "Edit f", "kind": "edit", "status": "in_progress",
+                "rawInput": {"path": "f"}, "locations": [{"path": "/f", "line": 3}],
+                "content": [{"type": "diff", "path": "/f", "oldText": null, "newText": "x"}],
+            }),
+        );
+        let (call, _) = merge(
+            &mut calls,
+            json!({
+                "toolCallId": "a", "title": null, "rawInput": {}, "content": [], "locations": null,
+                "kind": "someday", "status": "completed",
+            }),
+        );
         assert_eq!(call.title, "Edit f");
         assert_eq!(call.kind, ToolKind::Edit);
         assert_eq!(call.status, ToolStatus::Completed);
@@ -152,15 +185,18 @@ mod tests {
     #[test]
     fn content_of_every_type_is_read_or_left_out() {
         let mut calls = CallTable::default();
-        let (call, _) = calls.merge(part(json!({"toolCallId": "a", "content": [
-            {"type": "content", "content": {"type": "text", "text": "out"}},
-            {"type": "content", "content": {"type": "resource_link", "name": "n", "uri": "u"}},
-            {"type": "content", "content": {"type": "resource", "resource": {"uri": "file:///r"}}},
-            {"type": "content", "content": {"type": "image", "data": "AAAA"}},
-            {"type": "terminal", "terminalId": "a"},
-            {"type": "later"}, 5,
-        ]})));
-        let texts = ["out", "n", "file:///r"].map(|text| ToolContent::Text(text.to_owned()));
+        let (call, _) = merge(
+            &mut calls,
+            json!({"toolCallId": "a", "content": [
+                {"type": "content", "content": {"type": "text", "text": "out"}},
+                {"type": "content", "content": {"type": "resource_link", "name": "n", "uri": "u"}},
+                {"type": "content", "content": {"type": "resource", "resource": {"uri": "/r"}}},
+                {"type": "content", "content": {"type": "image", "data": "AAAA"}},
+                {"type": "terminal", "terminalId": "a"},
+                {"type": "later"}, 5,
+            ]}),
+        );
+        let texts = ["out", "n", "/r"].map(|text| ToolContent::Text(text.to_owned()));
         assert_eq!(call.content, texts);
     }
 
@@ -168,7 +204,7 @@ mod tests {
     fn unified_diff_of_the_input_becomes_text() {
         let mut calls = CallTable::default();
         let (call, _) =
-            calls.merge(part(json!({"toolCallId": "a", "rawInput": {"diff": "-a\n+b"}})));
+            merge(&mut calls, json!({"toolCallId": "a", "rawInput": {"diff": "-a\n+b"}}));
         assert_eq!(call.content, [ToolContent::Text("-a\n+b".to_owned())]);
     }
 
@@ -176,21 +212,41 @@ mod tests {
     fn repeated_part_changes_nothing() {
         let mut calls = CallTable::default();
         let repeated = json!({"toolCallId": "a", "title": "t", "rawInput": {"x": 1}});
-        assert!(calls.merge(part(repeated.clone())).1);
-        assert!(!calls.merge(part(repeated)).1);
-        assert!(calls.merge(part(json!({"toolCallId": "a", "status": "failed"}))).1);
-        assert!(calls.merge(part(json!({"toolCallId": "b"}))).1);
+        assert!(merge(&mut calls, repeated.clone()).1);
+        assert!(!merge(&mut calls, repeated).1);
+        assert!(merge(&mut calls, json!({"toolCallId": "a", "status": "failed"})).1);
+        assert!(merge(&mut calls, json!({"toolCallId": "b"})).1);
     }
 
     #[test]
     fn finished_calls_are_dropped_first() {
         let mut calls = CallTable::default();
-        calls.merge(part(json!({"toolCallId": "open"})));
+        merge(&mut calls, json!({"toolCallId": "open"}));
         for number in 0..2 * MOST_CALLS {
             let id = number.to_string();
-            calls.merge(part(json!({"toolCallId": id, "status": "completed"})));
+            merge(&mut calls, json!({"toolCallId": id, "status": "completed"}));
         }
         assert_eq!(calls.len(), MOST_CALLS);
-        assert!(calls.calls.iter().any(|call| call.id == "open"));
+        assert!(calls.calls.iter().any(|kept| kept.call.id == "open"));
+    }
+
+    #[test]
+    fn size_of_all_calls_is_bounded() {
+        let mut calls = CallTable::default();
+        for round in 0..4 {
+            for number in 0..20 {
+                let content = json!([{"type": "diff", "path": "/f", "newText": "x".repeat(20)}]);
+                let id = number.to_string();
+                let part = json!({"toolCallId": id, "title": round, "content": content});
+                // As if the diff had a mebibyte and more.
+                let part = serde_json::from_str(&part.to_string()).unwrap();
+                calls.merge(part, (round + 1) << 20);
+                assert!(calls.bytes <= MOST_BYTES + (4 << 20));
+                assert_eq!(calls.bytes, calls.calls.iter().map(|kept| kept.size).sum::<usize>());
+            }
+        }
+        assert!(calls.len() < 20);
+        calls.clear();
+        assert_eq!(calls.bytes, 0);
     }
 }

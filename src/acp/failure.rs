@@ -24,6 +24,33 @@ const SAID: [&str; 3] = ["details", "message", "errorName"];
 /// Fields of an error's data that name its class.
 const CLASSES: [&str; 5] = ["errorKind", "codexErrorInfo", "status", "statusCode", "code"];
 
+/// Phrases that tell the kind of a failure, among words that single spaces separate.
+const TOO_LONG: &[&str] = &[
+    " context length",
+    " contextoverflow",
+    " context window",
+    " contextwindow",
+    " maximum context",
+    " exceeds the maximum number of tokens",
+];
+
+/// Something else that is too long.
+const TIMEOUT: &[&str] = &[" took too long ", " takes too long ", " taking too long "];
+
+const LIMITED: &[&str] = &[
+    " 429 ",
+    " rate limit",
+    " ratelimit",
+    " usage limit",
+    " usagelimit",
+    " quota",
+    " too many requests ",
+    " resource exhausted ",
+];
+
+const NEEDS_LOGIN: &[&str] =
+    &[" 401 ", " log in ", " login ", " logged in ", " api key", " apikey", " unauthorized "];
+
 impl Failure {
     pub(crate) fn other(text: &str) -> Self {
         Self { kind: FailureKind::Other, said: one_line(text, LONGEST_TEXT) }
@@ -74,56 +101,31 @@ fn plain(value: &Value) -> String {
 }
 
 fn kind_of(code: i64, text: &str) -> FailureKind {
+    // All separators become one space, so that a phrase is also found in `rate_limit`.
     let text = prefix(text, SEARCHED).to_lowercase();
+    let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let text = format!(" {} ", words.join(" "));
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
-    let has_number = |number: &str| {
-        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-        words.any(|word| word == number)
-    };
     if code == 401 {
         FailureKind::NeedsLogin
     } else if code == 429 {
         FailureKind::Limited
-    } else if is_too_long(&text) {
+    } else if has(TOO_LONG) || (has(&[" too long "]) && !has(TIMEOUT)) {
         FailureKind::TooLong
-    } else if has_number("429")
-        || has(&["rate limit", "rate_limit", "ratelimit", "usage limit", "usage_limit"])
-        || has(&["usagelimit", "quota", "too many requests", "resource_exhausted"])
-    {
+    } else if has(LIMITED) {
         FailureKind::Limited
-    } else if code == AUTH_REQUIRED
-        || has_number("401")
-        || has(&["log in", "login", "logged in", "api key", "api_key", "unauthorized"])
-        || mentions_authentication(&text)
-    {
+    } else if code == AUTH_REQUIRED || has(NEEDS_LOGIN) || words.iter().any(|word| is_auth(word)) {
         FailureKind::NeedsLogin
     } else {
         FailureKind::Other
     }
 }
 
-fn is_too_long(text: &str) -> bool {
-    let phrases = [
-        "context length",
-        "context_length",
-        "contextoverflow",
-        "context window",
-        "contextwindow",
-        "maximum context",
-        "exceeds the maximum number of tokens",
-    ];
-    // "The request took too long" is a timeout.
-    let is_length = text.contains("too long")
-        && !["took too long", "taking too long", "takes too long"].iter().any(|t| text.contains(t));
-    is_length || phrases.iter().any(|phrase| text.contains(phrase))
-}
-
 /// Returns whether a word is "auth" or begins so, except the words of "author".
-fn mentions_authentication(text: &str) -> bool {
-    text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
-        word.strip_prefix("auth").is_some_and(|rest| {
-            !rest.starts_with("or") || rest.starts_with("oriz") || rest.starts_with("oris")
-        })
+fn is_auth(word: &str) -> bool {
+    word.strip_prefix("auth").is_some_and(|rest| {
+        !rest.starts_with("or") || rest.starts_with("oriz") || rest.starts_with("oris")
     })
 }
 
@@ -166,12 +168,15 @@ mod tests {
             (NeedsLogin, -32603, "Unauthorized", Value::Null),
             (Limited, 429, "slow down", Value::Null),
             (Limited, -32603, "429 Too Many Requests", json!({"errorName": "APIError"})),
+            (Limited, -32603, "x", json!({"errorKind": "rate_limit_error"})),
+            (NeedsLogin, -32603, "x", json!({"errorKind": "authentication_failed"})),
             (Limited, -32000, "You have hit your usage limit", Value::Null),
             (Limited, -32603, "failed", json!({"codexErrorInfo": "usageLimitExceeded"})),
             (TooLong, -32603, "x", json!({"errorName": "ContextOverflowError"})),
             (TooLong, 400, "The input exceeds the maximum number of tokens", Value::Null),
             (TooLong, -32603, "prompt is too long: 9 tokens", json!({"errorKind": "invalid"})),
             (Other, -32603, "The request took too long", Value::Null),
+            (Other, -32603, "The catalog in use is empty", Value::Null),
             (Other, -32603, "Connection error.", Value::Null),
             (Other, -32603, "overloaded", json!({"errorKind": "server_error"})),
             (Other, -32603, "The author of line 4291 is unknown", Value::Null),

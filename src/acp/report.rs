@@ -133,9 +133,11 @@ pub enum FailureKind {
 /// Tokens of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct TokenUsage {
+    /// Without the part from the cache.
     pub input: u64,
     pub cached_input: u64,
     pub cache_write: u64,
+    /// With the reasoning.
     pub output: u64,
     /// In US dollars. `None`: the agent does not say.
     pub cost: Option<f64>,

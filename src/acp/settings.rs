@@ -317,23 +317,24 @@ fn names(choices: &[Choice]) -> String {
     ids.join(", ")
 }
 
-impl From<ChoiceReply> for Choice {
-    fn from(reply: ChoiceReply) -> Self {
-        let name = if reply.name.is_empty() { reply.id.clone() } else { reply.name };
-        Self { id: reply.id, name }
+impl Choice {
+    fn from_reply(reply: ChoiceReply) -> Option<Self> {
+        let id = reply.model_id.or(reply.value).or(reply.id)?;
+        let name = if reply.name.is_empty() { id.clone() } else { reply.name };
+        Some(Self { id, name })
     }
 }
 
 impl From<ModesReply> for ChoiceList {
     fn from(reply: ModesReply) -> Self {
-        let available = reply.available_modes.into_iter().map(Choice::from).collect();
+        let available = reply.available_modes.into_iter().filter_map(Choice::from_reply).collect();
         Self { current: reply.current_mode_id, available }
     }
 }
 
 impl From<ModelsReply> for ChoiceList {
     fn from(reply: ModelsReply) -> Self {
-        let available = reply.available_models.into_iter().map(Choice::from).collect();
+        let available = reply.available_models.into_iter().filter_map(Choice::from_reply).collect();
         Self { current: reply.current_model_id, available }
     }
 }
@@ -342,10 +343,11 @@ impl From<OptionReply> for SessionOption {
     fn from(reply: OptionReply) -> Self {
         let mut available = Vec::new();
         for item in &reply.options {
-            if let Ok(choice) = serde_json::from_str::<ChoiceReply>(item.get()) {
-                available.push(Choice::from(choice));
+            let choice = serde_json::from_str(item.get()).ok().and_then(Choice::from_reply);
+            if let Some(choice) = choice {
+                available.push(choice);
             } else if let Ok(group) = serde_json::from_str::<GroupReply>(item.get()) {
-                available.extend(group.options.into_iter().map(Choice::from));
+                available.extend(group.options.into_iter().filter_map(Choice::from_reply));
             }
         }
         let is_boolean = reply.current_value.is_boolean();

@@ -75,7 +75,7 @@ impl Session {
         self.end_user_message();
         self.mark_received();
         self.end_text();
-        let tool = self.merge_call(request.tool_call).clone();
+        let tool = self.merge_call(request.tool_call, text_of(params).len()).clone();
         let is_cancelled = self.turn.as_ref().is_some_and(|turn| turn.is_cancelled);
         if request.options.is_empty() || self.questions.is_full() {
             self.fault("a permission request cannot be answered", text_of(params));
@@ -119,7 +119,7 @@ impl Session {
                 Some(part) => {
                     self.begin_content();
                     self.end_text();
-                    self.merge_call(part);
+                    self.merge_call(part, update.get().len());
                 }
                 None => self.fault("a tool call has no id", update.get()),
             },
@@ -192,8 +192,8 @@ impl Session {
     }
 
     /// Merges a part of a tool call, and reports the whole if it is new or has changed.
-    fn merge_call(&mut self, part: ToolPart) -> &ToolCall {
-        let (call, has_changed) = self.calls.merge(part);
+    fn merge_call(&mut self, part: ToolPart, size: usize) -> &ToolCall {
+        let (call, has_changed) = self.calls.merge(part, size);
         if has_changed {
             self.reports.push(Report::Tool(call.clone()));
         }

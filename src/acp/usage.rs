@@ -13,8 +13,11 @@ pub(crate) struct UsageMeter {
     session: TokenUsage,
     /// The sum of the pieces of the current turn.
     pieces: Option<TokenUsage>,
-    cost: Option<f64>,
+    /// The cost of the session so far.
+    cost: f64,
     cost_before_turn: f64,
+    /// The agent has sent a cost in the current turn.
+    has_cost: bool,
 }
 
 impl UsageMeter {
@@ -24,7 +27,8 @@ impl UsageMeter {
 
     pub(crate) fn begin_turn(&mut self) {
         self.pieces = None;
-        self.cost_before_turn = self.cost.unwrap_or_default();
+        self.cost_before_turn = self.cost;
+        self.has_cost = false;
     }
 
     /// Adds the tokens of one request, which qwen sends with an empty text.
@@ -40,7 +44,8 @@ impl UsageMeter {
     /// Takes the cost of the session so far. Other currencies than US dollars are ignored.
     pub(crate) fn set_cost(&mut self, cost: &CostPart) {
         if matches!(cost.currency.as_str(), "" | "USD") && cost.amount.is_finite() {
-            self.cost = Some(cost.amount);
+            self.cost = cost.amount;
+            self.has_cost = true;
         }
     }
 
@@ -50,7 +55,7 @@ impl UsageMeter {
             None => reply.meta.quota.token_count.map(tokens),
         });
         let used = counted.or(self.pieces.take());
-        let cost = self.cost.map(|cost| (cost - self.cost_before_turn).max(0.0));
+        let cost = self.has_cost.then_some((self.cost - self.cost_before_turn).max(0.0));
         match (used, cost) {
             (None, None) => None,
             (used, cost) => Some(TokenUsage { cost, ..used.unwrap_or_default() }),
@@ -162,6 +167,8 @@ mod tests {
         meter.set_cost(&cost(2.0));
         meter.set_cost(&CostPart { amount: 9.0, currency: "EUR".to_owned() });
         assert_eq!(meter.end_turn(None).unwrap().cost, Some(0.5));
+        meter.begin_turn();
+        assert_eq!(meter.end_turn(None), None);
     }
 
     #[test]

@@ -129,12 +129,17 @@ pub(crate) struct ModelsReply {
     pub(crate) available_models: Vec<ChoiceReply>,
 }
 
-/// A mode, a model, or a value of an option.
+/// A mode, a model, or a value of an option. Each has its id in a field of its own.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ChoiceReply {
-    #[serde(alias = "modelId", alias = "value")]
-    pub(crate) id: String,
-    #[serde(default, alias = "title", deserialize_with = "lenient")]
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) model_id: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) value: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) name: String,
 }
 

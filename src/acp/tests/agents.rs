@@ -9,7 +9,7 @@ use crate::{AgentTraits, FailureKind, Outcome, Report, UsageCount};
 /// One end of a turn of an agent.
 struct SeenEnd {
     agent: &'static str,
-    /// What the agent sends before its reply.
+    /// The agent sends these before its reply.
     updates: Vec<Value>,
     is_cancelled: bool,
     /// The result, or else the error.

@@ -10,9 +10,9 @@ pub(crate) const SESSION: &str = "s1";
 /// A session and the agent at its other end.
 pub(crate) struct FakeAgent {
     pub(crate) session: Session,
-    /// All that the session has reported.
+    /// All reports of the session.
     pub(crate) reports: Vec<Report>,
-    /// What the session has sent and no test has looked at.
+    /// Messages of the session that no test has taken.
     sent: Vec<Value>,
 }
 

@@ -116,7 +116,7 @@ fn cancel_answers_every_open_question() {
     assert_eq!(answers(&mut agent), both);
     let withdrawn = [first.id, second.id].map(|id| Report::Withdrawn { id });
     assert_eq!(agent.session.receive(b""), withdrawn);
-    // A cancelled turn asks no more.
+    // A cancelled turn asks nothing.
     let reports = agent.request_permission(json!(3), call("c"), &SHELL);
     assert!(!reports.iter().any(|report| matches!(report, Report::Asked(_))));
     assert_eq!(answers(&mut agent), [(json!(3), cancelled())]);

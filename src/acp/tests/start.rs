@@ -1,4 +1,4 @@
-//! How sessions begin: initialize, load or make, choose model and mode.
+//! The start of a session: initialize, load or make, choose model and mode.
 
 use serde_json::{Value, json};
 
@@ -312,7 +312,7 @@ fn switch_is_sent_as_a_boolean() {
 fn model_is_chosen_where_the_agent_offers_it() {
     let option = json!([option("model", "a", &["a", "b"])]);
     let models = json!({"currentModelId": "a", "availableModels": [
-        {"modelId": "a", "name": "A"}, {"modelId": "$runtime|b", "name": "b"}]});
+        {"modelId": "a", "name": "A"}, {"modelId": "$runtime|b", "id": "x", "name": "b"}]});
     let grouped = json!([{"id": "m", "category": "model", "currentValue": "a",
         "options": [{"group": "g", "name": "G", "options": [{"value": "b", "name": "B"}]}]}]);
     let cases = [

@@ -1,4 +1,4 @@
-//! How turns run: prompts, updates, steering, cancelling, usage and ends.
+//! Turns: prompts, updates, steering, cancelling, usage and ends.
 
 use serde_json::{Value, json};
 
@@ -349,7 +349,7 @@ fn exit_ends_everything_that_is_open() {
 }
 
 #[test]
-fn limits_are_told_apart_from_logins() {
+fn failure_has_the_kind_of_its_error() {
     let cases = [
         (json!({"code": 429, "message": "x"}), FailureKind::Limited),
         (json!({"code": 401, "message": "x"}), FailureKind::NeedsLogin),
