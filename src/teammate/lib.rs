@@ -2,16 +2,19 @@
 //! tasks that carry a command and runs them in its pane; the wrapper runs a program that does not
 //! speak the team protocol.
 
+mod acp;
 mod driver;
 mod effect;
 mod event;
 mod member_io;
 mod outbox;
 mod react;
+mod run;
 mod sources;
 mod state;
+mod words;
 mod wrap;
 
 pub use driver::worker;
 pub use member_io::MemberRun;
-pub use wrap::{start_agent_lead, wrap};
+pub use run::{RunningAgentLead, serve_member, start_agent_lead};

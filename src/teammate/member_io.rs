@@ -5,10 +5,15 @@ use super::effect::{MemberEffect, OutboundOp};
 use super::event::{MemberEvent, OpFailure, Requests};
 use model::id::{Incarnation, MemberName, RequestId};
 use model::mail::envelope::Envelope;
-use model::mail::protocol::Message;
+use model::mail::protocol::{IdleNotification, Message};
 use model::team::event::{EventKind, Note};
+use model::text;
+use model::time::Timestamp;
 use model::topic::Topic;
-use ops::{self, Context, Kind, OpsError, TeamStore};
+use ops::{self, Context, JournalReader, Kind, OpsError, TeamStore};
+
+/// Maximum length of the summary of a turn, in characters.
+const SUMMARY: usize = 600;
 
 /// The member and run that this process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +157,31 @@ impl MemberIo<'_> {
         Ok(true)
     }
 
+    /// Adds the result of a turn to an idle notification: the task that ended, the last message to a
+    /// peer, and the program's last words or else `said`. `turn_from` is the start of the turn.
+    /// Returns that of the next one.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read.
+    pub(super) fn add_report(
+        &self,
+        notice: &mut IdleNotification,
+        (mut journal, since): (JournalReader, Timestamp),
+        said: impl FnOnce() -> String,
+    ) -> Result<(JournalReader, Timestamp), OpsError> {
+        let now = ops::now();
+        let deeds = ops::members::turn::deeds(self.team, &self.me.name, since, &mut journal)?;
+        let words = deeds.last_words.unwrap_or_else(said);
+        let parts: Vec<String> =
+            deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
+        notice.summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
+        notice.completed_status =
+            deeds.task.map(|(_, well)| if well { "resolved" } else { "failed" }.to_owned());
+        notice.completed_task_id = deeds.task.map(|(id, _)| id.to_string());
+        Ok((journal, now))
+    }
+
     /// Appends an event of this member to the journal, which is a history only: a failure is
     /// ignored. A deleted team is not recreated.
     pub(super) fn journal(&self, note: Note) {
@@ -159,6 +189,13 @@ impl MemberIo<'_> {
             ops::views::events::note_unconfirmed(self.team, note.member(&self.me.name));
         }
     }
+}
+
+/// Makes a text printable and keeps its end, which has the latest information.
+fn bounded(text: &str) -> String {
+    let text = text::block(text);
+    let over = text.chars().count().saturating_sub(SUMMARY);
+    text.chars().skip(over).collect()
 }
 
 /// Reads the current state of the requests with these ids.

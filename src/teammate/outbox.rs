@@ -30,7 +30,7 @@ pub(super) enum Activity {
 
 /// The reports of a member.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Outbox {
+pub(super) struct MemberOutbox {
     /// Set once [`OutboundOp::Hello`] has been queued.
     pub(super) up: bool,
     /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
@@ -52,9 +52,9 @@ pub(super) struct Outbox {
     complaint: Option<String>,
 }
 
-impl Default for Outbox {
-    fn default() -> Outbox {
-        Outbox {
+impl Default for MemberOutbox {
+    fn default() -> MemberOutbox {
+        MemberOutbox {
             up: false,
             accepted: false,
             reported: None,
@@ -68,7 +68,7 @@ impl Default for Outbox {
     }
 }
 
-impl Outbox {
+impl MemberOutbox {
     pub(super) fn push(&mut self, op: OutboundOp) {
         self.queue.push_back(op);
     }

@@ -37,7 +37,7 @@ pub(crate) fn worker(setup: &Setup) -> VerbResult {
 
 pub(crate) fn wrap(setup: &Setup) -> VerbResult {
     let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
-    Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
+    Ok(exit(teammate::serve_member(&setup.ctx, &team, &me)?))
 }
 
 /// Never disturbs the program: prints nothing and exits with 0 whatever its input.

@@ -1,6 +1,7 @@
 //! `inbox`: the messages of a member. Reading and acknowledging are separate steps, so that a
 //! message is marked only after its reader has it.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::OpsError;
@@ -62,6 +63,25 @@ pub fn remove(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<()
 pub fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
     let fresh = team.mailbox(owner).acknowledge(ids, Marking::IfReadByPhalanx)?;
     journal_handled(team, owner, fresh)
+}
+
+/// Returns the ids of unread messages that were sent to the member's program in an earlier run,
+/// without a receipt.
+///
+/// # Errors
+/// The mailbox or the journal cannot be read.
+pub fn in_doubt(team: &TeamStore, owner: &MemberName) -> Result<BTreeSet<String>, OpsError> {
+    let unread: BTreeSet<String> =
+        team.mailbox(owner).unread()?.into_iter().map(|message| message.msg_id).collect();
+    if unread.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let events = team.events()?.into_iter().filter(|event| {
+        event.event == EventKind::MessageSubmitted && event.member.as_ref() == Some(owner)
+    });
+    let ids = events.filter_map(|event| event.detail.get("msg_ids").cloned());
+    let ids = ids.filter_map(|ids| serde_json::from_value::<Vec<String>>(ids).ok()).flatten();
+    Ok(ids.filter(|id| unread.contains(id)).collect())
 }
 
 /// Records that messages to the lead were acted upon. A running lead marks them in its mailbox a

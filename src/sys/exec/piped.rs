@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::command::{ExecCommand, ExecError};
 use super::{argv, fresh, kill_group};
+use crate::proc::Process;
 
 /// A child in a process group of its own, which is killed on drop.
 #[derive(Debug)]
@@ -44,6 +45,11 @@ pub fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecEr
 }
 
 impl PipedChild {
+    /// Returns the process; `None` if it has been reaped.
+    pub fn process(&self) -> Option<Process> {
+        Process::of(i32::try_from(self.child.id()).ok()?)
+    }
+
     /// Waits for the child and returns its exit status; `None` if a signal ended it.
     ///
     /// # Errors

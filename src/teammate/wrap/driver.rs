@@ -11,20 +11,19 @@ use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::MemberEvent;
 use super::super::member_io::{self, MemberIo, MemberRun};
 use super::super::state::Me;
+use super::super::words::AgentRole;
 use super::dialog::Dialog;
 use super::effect::Effect;
 use super::event::{Event, Keyed, StageRefusal};
 use super::pty_relay::{PtyRelay, WrapperInput};
 use super::react::react;
 use super::render::{self, TypingMode};
-use super::state::{AgentRole, State, TYPING_MS};
+use super::state::{State, TYPING_MS};
 use event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use launcher::command;
 use model::mail::envelope::Envelope;
-use model::mail::protocol::{IdleNotification, Message};
-use model::members::placement::BackendKind;
+use model::mail::protocol::Message;
 use model::team::event::Note;
-use model::text;
 use model::time::Timestamp;
 use model::topic::Topic;
 use ops::{self, Context, JournalReader, OpsError, TeamStore};
@@ -39,10 +38,8 @@ const SETTLE_TIME: Duration = Duration::from_millis(10);
 const RESTLESS: Duration = Duration::from_millis(250);
 /// Number of screen rows reported at the end of a turn.
 const LAST_ROWS: usize = 5;
-/// Maximum length of the whole summary, in characters.
-const SUMMARY: usize = 600;
 
-pub(super) struct WrapperDriver<'a> {
+pub(in super::super) struct WrapperDriver<'a> {
     io: MemberIo<'a>,
     profile: Profile,
     state: State,
@@ -60,48 +57,20 @@ pub(super) struct WrapperDriver<'a> {
     queue: InputQueue<WrapperInput>,
 }
 
-/// Starts the program of this run on a pty and serves it until it exits. Returns the exit code.
-/// Must be called on the main thread before other threads exist.
-///
-/// # Errors
-///
-/// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
-/// be opened. Later failures do not end the wrapper.
-pub fn wrap(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsError> {
-    let record =
-        ops::members::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
-    let Some(record) = record else {
-        let problem = format!("`{}` has another run now", me.name);
-        return Err(OpsError::Usage { problem, hint: None });
-    };
-    let start = WrapperOptions {
-        me: me.clone(),
-        profile: ops::members::profiles::find(ctx, &record.request.profile)?,
-        argv: record.request.command_line(),
-        env: ctx.caller.env.clone(),
-        role: AgentRole::Teammate,
-        // In a pane, tmux or iTerm2 answers the program's terminal queries.
-        answers: record.backend == BackendKind::Pty,
-        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
-        backend: record.backend.wire(),
-    };
-    Ok(open(ctx, team, start)?.serve())
-}
-
 /// Parameters for starting a wrapped program.
-pub(super) struct WrapperOptions {
-    pub(super) me: MemberRun,
-    pub(super) profile: Profile,
-    pub(super) argv: Vec<String>,
-    pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) role: AgentRole,
+pub(in super::super) struct WrapperOptions {
+    pub(in super::super) me: MemberRun,
+    pub(in super::super) profile: Profile,
+    pub(in super::super) argv: Vec<String>,
+    pub(in super::super) env: Vec<(OsString, OsString)>,
+    pub(in super::super) role: AgentRole,
     /// Set if the wrapper must answer terminal queries itself, because no terminal emulator is
     /// attached.
-    pub(super) answers: bool,
+    pub(in super::super) answers: bool,
     /// The pane according to `$TMUX_PANE`.
-    pub(super) pane: Option<String>,
+    pub(in super::super) pane: Option<String>,
     /// The backend's name in the team file.
-    pub(super) backend: &'static str,
+    pub(in super::super) backend: &'static str,
 }
 
 /// Starts the program.
@@ -109,7 +78,7 @@ pub(super) struct WrapperOptions {
 /// # Errors
 ///
 /// The program is not found, or a terminal cannot be opened.
-pub(super) fn open<'a>(
+pub(in super::super) fn open<'a>(
     ctx: &'a Context,
     team: &'a TeamStore,
     start: WrapperOptions,
@@ -143,7 +112,7 @@ pub(super) fn open<'a>(
 
 impl WrapperDriver<'_> {
     /// Serves the program until it exits. Returns the exit code.
-    pub(super) fn serve(self) -> i32 {
+    pub(in super::super) fn serve(self) -> i32 {
         // All inputs come from threads, so the runtime needs only its timers.
         let runtime = Builder::new_current_thread().enable_time().build();
         runtime.expect("timers need no resources").block_on(self.run())
@@ -184,7 +153,7 @@ impl WrapperDriver<'_> {
     }
 
     /// Returns a function that ends the program from another thread.
-    pub(super) fn ender(&self) -> impl FnOnce() + Send + 'static {
+    pub(in super::super) fn ender(&self) -> impl FnOnce() + Send + 'static {
         let inputs = self.queue.inputs();
         move || inputs.send(WrapperInput::Signal(Signal::Terminate))
     }
@@ -322,7 +291,9 @@ impl WrapperDriver<'_> {
         if let OutboundOp::Send(message) = &mut op
             && let Message::IdleNotification(notice) = &mut **message
         {
-            next = match self.add_report(notice) {
+            let screen =
+                || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
+            next = match self.io.add_report(notice, self.turn_from.clone(), screen) {
                 Ok(next) => next,
                 Err(e) => {
                     let report = |failure| MemberEvent::Done(Err(failure));
@@ -335,32 +306,6 @@ impl WrapperDriver<'_> {
             self.turn_from = next;
         }
         event
-    }
-
-    /// Adds the result of the turn to an idle notification: the task that ended, the last message
-    /// to a peer, and the program's last words or else the end of its screen. Returns the start of
-    /// the next turn.
-    ///
-    /// # Errors
-    ///
-    /// The journal cannot be read.
-    fn add_report(
-        &self,
-        notice: &mut IdleNotification,
-    ) -> Result<(JournalReader, Timestamp), OpsError> {
-        let (mut journal, since) = self.turn_from.clone();
-        let now = ops::now();
-        let deeds = ops::members::turn::deeds(self.io.team, &self.io.me.name, since, &mut journal)?;
-        let screen =
-            || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
-        let words = deeds.last_words.unwrap_or_else(screen);
-        let parts: Vec<String> =
-            deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
-        notice.summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
-        notice.completed_status =
-            deeds.task.map(|(_, well)| if well { "resolved" } else { "failed" }.to_owned());
-        notice.completed_task_id = deeds.task.map(|(id, _)| id.to_string());
-        Ok((journal, now))
     }
 
     /// Types the keys if no person is typing and the screen still fits them.
@@ -414,11 +359,4 @@ impl WrapperDriver<'_> {
         let file = ops::mail::inbox::put_aside(self.io.team, &self.io.me.name, envelope)?;
         Ok(mode.render(envelope, Some(&file)))
     }
-}
-
-/// Makes a text printable and keeps its end, which has the latest information.
-fn bounded(text: &str) -> String {
-    let text = text::block(text);
-    let over = text.chars().count().saturating_sub(SUMMARY);
-    text.chars().skip(over).collect()
 }

@@ -1,7 +1,6 @@
 //! The wrapper: runs a program that does not speak the team protocol on a pty, watches its screen
 //! with the rules of its profile, and types its mail. All decisions are in [`react`].
 
-mod agent_lead;
 mod ask;
 mod deliver;
 mod dialog;
@@ -18,5 +17,4 @@ mod state;
 mod tests;
 mod urgent;
 
-pub use agent_lead::start_agent_lead;
-pub use driver::wrap;
+pub(super) use driver::{WrapperDriver, WrapperOptions, open};

@@ -5,6 +5,7 @@ use super::super::event::{MemberEvent, Requests};
 use super::super::outbox::Activity;
 use super::super::react::mail as worker_mail;
 use super::super::state::{Leaving, Pending, follow_clock};
+use super::super::words::{self, AgentRole};
 use super::ask;
 use super::deliver;
 use super::dialog::{AnswerStage, FiledDialog};
@@ -13,8 +14,8 @@ use super::event::Event;
 use super::lead;
 use super::shutdown_prompt;
 use super::state::{
-    APPEAR_MS, AgentRole, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS, OBSERVE_MS,
-    RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
+    APPEAR_MS, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS, OBSERVE_MS, RETRY_MS,
+    ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use model::id::LEAD;
@@ -188,7 +189,7 @@ fn read(
         }
         if state.role == AgentRole::Lead && !state.handled.contains(&envelope.msg_id) {
             // The lead's loop marks all other messages as read.
-            state.waiting.extend(is_for_agent_lead(&envelope).then(|| lead::in_words(envelope)));
+            state.waiting.extend(is_for_agent_lead(&envelope).then(|| words::for_lead(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
             || !is_for_program(state, &envelope, requests, now, effects)
         {

@@ -4,13 +4,11 @@
 
 use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::Requests;
+use super::super::words;
 use super::effect::Effect;
 use super::state::{ForwardedRequest, ScreenSnapshot, State};
-use model::id::LEAD;
 use model::mail::envelope::Envelope;
-use model::mail::protocol::{
-    Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse, ShutdownRequestBody,
-};
+use model::mail::protocol::{Message, ShutdownRequestBody};
 use model::text;
 use model::time::Timestamp;
 
@@ -21,42 +19,9 @@ const REASON: usize = 500;
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
     let text = match Message::parse(&envelope.text) {
         Message::ShutdownRequest(asked) => shutdown_words(asked),
-        Message::PlanApprovalResponse(answer) if envelope.from == LEAD => plan_words(&answer),
-        Message::PermissionResponse(answer) if envelope.from == LEAD => permission_words(&answer),
-        _ => return envelope,
+        _ => return words::of_answers(envelope),
     };
     Envelope { text, ..envelope }
-}
-
-fn plan_words(answer: &PlanApprovalResponse) -> String {
-    let id = &answer.request_id;
-    let feedback =
-        answer.feedback.as_deref().map(|text| format!(": {}", one_line(text))).unwrap_or_default();
-    if answer.approved {
-        return format!("Your plan `{id}` is approved{feedback}. Carry it out now.");
-    }
-    format!(
-        "Your plan `{id}` is rejected{feedback}. Change nothing yet; revise the plan and submit it again with \
-         `phalanx plan submit FILE`."
-    )
-}
-
-fn permission_words(answer: &PermissionResponse) -> String {
-    let id = &answer.request_id;
-    match &answer.verdict {
-        PermissionVerdict::Allowed { updated_input, .. } => {
-            let input = updated_input.as_ref().map(|input| format!(", with this input: {input}"));
-            format!("Your request `{id}` is allowed{}.", input.unwrap_or_default())
-        }
-        PermissionVerdict::Denied { error } => {
-            format!("Your request `{id}` is denied: {}. Do not do it.", one_line(error))
-        }
-    }
-}
-
-/// Joins the text to one line, since some programs accept no line breaks.
-fn one_line(reason: &str) -> String {
-    text::short(&reason.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
 }
 
 fn shutdown_words(asked: ShutdownRequestBody) -> String {

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::outbox::{Activity, Outbox};
+use super::super::outbox::{Activity, MemberOutbox};
 use super::super::state::{Leaving, Me, Pending};
+use super::super::words::AgentRole;
 use super::dialog::Dialogs;
 use jiff::tz::TimeZone;
 
@@ -147,14 +148,6 @@ impl ScreenSnapshot {
     }
 }
 
-/// The role of the wrapped program in the team.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AgentRole {
-    Teammate,
-    /// An agent lead; the lead's own loop handles everything except mail for the agent.
-    Lead,
-}
-
 /// A shutdown request that the agent is to answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ForwardedRequest {
@@ -187,7 +180,7 @@ pub(super) struct State {
     pub(super) typed_at: Option<Timestamp>,
     /// The time zone in which the program shows times.
     pub(super) zone: TimeZone,
-    pub(super) outbox: Outbox,
+    pub(super) outbox: MemberOutbox,
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
     /// The delivery in progress.
@@ -238,7 +231,7 @@ impl State {
             dialogs: Dialogs::default(),
             typed_at: None,
             zone: TimeZone::UTC,
-            outbox: Outbox::default(),
+            outbox: MemberOutbox::default(),
             waiting: Vec::new(),
             turn: None,
             interrupting: false,

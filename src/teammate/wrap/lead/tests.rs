@@ -3,11 +3,12 @@
 use super::super::super::state::Me;
 use super::super::event::Event;
 use super::super::react::react;
-use super::super::state::AgentRole;
 use super::*;
 use crate::effect::MemberEffect;
 use crate::event::MemberEvent;
+use crate::words::AgentRole;
 use model::id::{Incarnation, MemberName, TeamName};
+use model::mail::envelope::Envelope;
 use model::time::Timestamp;
 use profile::{Composer, Paste, ScreenFinding, ScreenState};
 

@@ -1,0 +1,238 @@
+//! Questions of the agent as requests to the team. The first answer wins, from the pane or from the
+//! lead; the others see that it is over.
+
+use super::super::effect::OutboundOp;
+use super::super::words::AgentRole;
+use super::effect::{Effect, Shown};
+use super::state::{FiledQuestion, State};
+use acp::{OptionKind, Question, QuestionId, ToolCall, ToolContent, ToolKind};
+use model::decisions::question::Typed;
+use model::id::RequestId;
+use model::mail::protocol::{
+    Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
+    PlanApprovalResponse,
+};
+use model::text;
+use model::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// Maximum length of a reason, in characters.
+const REASON: usize = 500;
+
+/// Files a question. That of an agent lead is answered in its terminal.
+pub(super) fn file(state: &mut State, question: &Question, now: Timestamp) {
+    if state.role == AgentRole::Lead || state.teamless {
+        return;
+    }
+    state.asked += 1;
+    let run = &state.me.incarnation.as_str()[..8];
+    let kind = if question.plan.is_some() { "plan" } else { "perm" };
+    let id = format!("{kind}-{}-{run}-{}", now.0, state.asked);
+    let request = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
+    let message = match &question.plan {
+        Some(plan) => Message::PlanApprovalRequest(PlanApprovalRequest {
+            from: Some(state.me.name.to_string()),
+            timestamp: Some(now.iso()),
+            plan_file_path: None,
+            plan_content: Some(plan.clone()),
+            request_id: id,
+        }),
+        None => Message::PermissionRequest(permission(state, &question.tool, id)),
+    };
+    state.outbox.push(OutboundOp::Send(Box::new(message)));
+    let is_plan = question.plan.is_some();
+    state.filed.push(FiledQuestion { request, question: question.id, is_plan });
+}
+
+fn permission(state: &State, tool: &ToolCall, request_id: String) -> PermissionRequest {
+    PermissionRequest {
+        request_id,
+        agent_id: Some(state.me.name.to_string()),
+        tool_name: tool_name(tool),
+        tool_use_id: Some(tool.id.clone()),
+        description: Some(tool.title.clone()).filter(|title| !title.is_empty()),
+        input: input(tool),
+        permission_suggestions: Vec::new(),
+        answered_by: None,
+    }
+}
+
+/// Returns the name that Claude Code has for a tool of this kind: rules are written with these.
+fn tool_name(tool: &ToolCall) -> String {
+    let name = match tool.kind {
+        ToolKind::Execute => "Bash",
+        ToolKind::Read => "Read",
+        ToolKind::Search => "Grep",
+        ToolKind::Fetch => "WebFetch",
+        ToolKind::Edit if is_new_file(tool) => "Write",
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => "Edit",
+        ToolKind::Think | ToolKind::SwitchMode | ToolKind::Other => {
+            let title = text::short(&tool.title, 60);
+            return if title.is_empty() { "tool".to_owned() } else { title };
+        }
+    };
+    name.to_owned()
+}
+
+fn is_new_file(tool: &ToolCall) -> bool {
+    let mut diffs = diffs(tool).peekable();
+    diffs.peek().is_some() && diffs.all(|diff| diff.old.is_none())
+}
+
+fn diffs(tool: &ToolCall) -> impl Iterator<Item = &acp::Diff> {
+    tool.content.iter().filter_map(|content| match content {
+        ToolContent::Diff(diff) => Some(diff),
+        ToolContent::Text(_) => None,
+    })
+}
+
+/// Returns the input of a tool in the words of Claude Code, which rules and the dashboard know:
+/// `command`, or `file_path` with the change; and what else the agent says.
+fn input(tool: &ToolCall) -> Value {
+    let mut input = match &tool.input {
+        Value::Object(given) => given.clone(),
+        Value::Null => Map::new(),
+        other => Map::from_iter([("input".to_owned(), other.clone())]),
+    };
+    if tool.kind == ToolKind::Execute {
+        if let Some(command) = command(&input, &tool.title) {
+            input.insert("command".to_owned(), command.into());
+        }
+        return input.into();
+    }
+    let path = diffs(tool).map(|diff| diff.path.clone()).next();
+    if let Some(path) = path.or_else(|| tool.locations.first().cloned()) {
+        input.entry("file_path").or_insert(path.into());
+    }
+    if let Some(diff) = diffs(tool).next() {
+        let change = match &diff.old {
+            Some(old) => [("old_string", old.clone()), ("new_string", diff.new.clone())].to_vec(),
+            None => [("content", diff.new.clone())].to_vec(),
+        };
+        for (key, text) in change {
+            input.entry(key).or_insert(json!(text));
+        }
+    }
+    input.into()
+}
+
+/// Returns the command line of a tool: agents give it as text, or as words for a shell.
+fn command(input: &Map<String, Value>, title: &str) -> Option<String> {
+    let given = ["command", "cmd"].iter().find_map(|key| input.get(*key));
+    match given {
+        Some(Value::String(line)) => Some(line.clone()),
+        Some(Value::Array(words)) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            match words.as_slice() {
+                [shell, option, line]
+                    if shell.ends_with("sh") && matches!(*option, "-c" | "-lc") =>
+                {
+                    Some((*line).to_owned())
+                }
+                words => shlex::try_join(words.iter().copied()).ok(),
+            }
+        }
+        _ => Some(title.trim_matches('`').to_owned()).filter(|title| !title.is_empty()),
+    }
+}
+
+/// Handles the choice of a person in the pane.
+pub(super) fn answer_in_pane(
+    state: &mut State,
+    id: QuestionId,
+    option: &str,
+    effects: &mut Vec<Effect>,
+) {
+    let chosen = state.session.questions().find(|question| question.id == id);
+    let chosen = chosen.and_then(|question| question.options.iter().find(|one| one.id == option));
+    let Some((kind, name)) = chosen.map(|chosen| (chosen.kind, chosen.name.clone())) else {
+        return;
+    };
+    if !state.session.answer(id, Some(option)) {
+        return;
+    }
+    let allowed = match kind {
+        OptionKind::AllowOnce | OptionKind::AllowAlways => Some(true),
+        OptionKind::RejectOnce | OptionKind::RejectAlways => Some(false),
+        OptionKind::Other => None,
+    };
+    let words = text::short(&name, 80);
+    effects.push(Effect::Show(Shown::Decided { id, words }));
+    if let Some(filed) = take_filed(state, |filed| filed.question == id) {
+        state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
+    }
+}
+
+/// Ends the request of a question that the agent has withdrawn.
+pub(super) fn withdrawn(state: &mut State, id: QuestionId, effects: &mut Vec<Effect>) {
+    effects.push(Effect::Show(Shown::Decided { id, words: "withdrawn".to_owned() }));
+    if let Some(filed) = take_filed(state, |filed| filed.question == id) {
+        state.outbox.push(OutboundOp::Withdraw(filed.request, None));
+    }
+}
+
+fn take_filed(state: &mut State, is_it: impl Fn(&FiledQuestion) -> bool) -> Option<FiledQuestion> {
+    let at = state.filed.iter().position(is_it)?;
+    Some(state.filed.remove(at))
+}
+
+/// Gives the lead's answer to the agent. Returns whether it answers a question of this run.
+pub(super) fn answered(
+    state: &mut State,
+    answer: &PermissionResponse,
+    effects: &mut Vec<Effect>,
+) -> bool {
+    let (allowed, reason) = match &answer.verdict {
+        PermissionVerdict::Allowed { .. } => (true, None),
+        PermissionVerdict::Denied { error } => (false, Some(error.clone())),
+    };
+    decide(state, &answer.request_id, (allowed, reason), effects)
+}
+
+/// The same for a plan.
+pub(super) fn plan_answered(
+    state: &mut State,
+    answer: &PlanApprovalResponse,
+    effects: &mut Vec<Effect>,
+) -> bool {
+    decide(state, &answer.request_id, (answer.approved, answer.feedback.clone()), effects)
+}
+
+fn decide(
+    state: &mut State,
+    request: &str,
+    (allowed, reason): (bool, Option<String>),
+    effects: &mut Vec<Effect>,
+) -> bool {
+    let run = format!("-{}-", &state.me.incarnation.as_str()[..8]);
+    let Some(filed) = take_filed(state, |filed| filed.request.as_str() == request) else {
+        // It was answered in the pane, or withdrawn, before this answer came.
+        if let Some(id) = RequestId::parse(request).ok().filter(|_| request.contains(&run)) {
+            state.outbox.push(OutboundOp::Typed(id, Typed::Gone));
+            return true;
+        }
+        return false;
+    };
+    let question = state.session.questions().find(|question| question.id == filed.question);
+    let option = question.and_then(|question| question.choose(allowed)).map(|one| one.id.clone());
+    // Without an option for this decision, the question is cancelled, which allows nothing.
+    let is_taken = state.session.answer(filed.question, option.as_deref());
+    if !is_taken {
+        state.outbox.push(OutboundOp::Typed(filed.request, Typed::Gone));
+    }
+    let verdict = match (allowed, &option) {
+        (true, Some(_)) => "allowed by the lead",
+        (true, None) => "the agent has no option to allow it once",
+        (false, _) => "denied by the lead",
+    };
+    effects.push(Effect::Show(Shown::Decided { id: filed.question, words: verdict.to_owned() }));
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    if let Some(reason) = reason.filter(|_| is_taken) {
+        // A rejection has no text, and in most agents it ends the turn.
+        let reason = text::short(&reason, REASON);
+        let what = if filed.is_plan { "your plan" } else { "your request" };
+        let answer = if allowed { "approved" } else { "denied" };
+        state.typed.push_back(format!("{what} was {answer} by the lead: {reason}"));
+    }
+    true
+}

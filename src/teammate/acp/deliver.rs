@@ -1,0 +1,179 @@
+//! Delivery of mail as prompts. A message counts as received at the first update of its turn
+//! (AC-01). Before it is sent that is journaled, so that a later run knows which messages are in
+//! doubt, and looks for them in the loaded conversation.
+
+use super::super::effect::MemberEffect;
+use super::super::words::AgentRole;
+use super::effect::{Effect, Shown};
+use super::state::{RunningPrompt, State};
+use conversation::Sender;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::render_for_agent;
+use model::team::event::EventKind;
+use model::text::line_breaks;
+use model::time::Timestamp;
+use std::collections::BTreeSet;
+
+/// Bytes of the messages of one prompt. All agents that were tried accept 100 kB.
+const MOST_BYTES: usize = 64 * 1024;
+/// Tag of a prompt that a person has typed.
+const TYPED: &str = "typed";
+/// Told to the agent before a message that it may have received already.
+const REPEATED: &str = "(This message may repeat one that you have received already.)\n\n";
+/// The reason in the journal.
+const IN_DOUBT: &str = "possibly a repetition: the run before was killed while it was sent";
+
+/// Decides about the messages that an earlier run has sent without a receipt: those in the loaded
+/// conversation were received.
+pub(super) fn settle_doubts(state: &mut State, found: &[String], effects: &mut Vec<Effect>) {
+    let received: Vec<String> =
+        found.iter().filter(|id| state.in_doubt.remove(*id)).cloned().collect();
+    if received.is_empty() {
+        return;
+    }
+    state.waiting.retain(|envelope| !received.contains(&envelope.msg_id));
+    state.handled.extend(received.iter().cloned());
+    effects.push(Effect::Member(MemberEffect::Acknowledge(received)));
+}
+
+/// Sends the next prompt if the agent is free: what a person has typed, or else the waiting mail.
+pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if !state.is_free() || state.agreed {
+        return;
+    }
+    if let Some(text) = state.typed.pop_front() {
+        send(state, TYPED, Vec::new(), &text, now);
+        effects.push(Effect::Show(Shown::Prompt { from: Sender::Typed, text }));
+        return;
+    }
+    let is_limited = state.limited_until().is_some_and(|until| now < until);
+    if !state.outbox.accepted || state.teamless || is_limited || state.waiting.is_empty() {
+        return;
+    }
+    let count = one_prompt(&state.waiting);
+    let mail: Vec<Envelope> = state.waiting.drain(..count).collect();
+    let ids: Vec<String> = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
+    let text = mail.iter().map(|envelope| render(state, envelope)).collect::<Vec<_>>();
+    let (again, first): (Vec<String>, Vec<String>) =
+        ids.iter().cloned().partition(|id| state.in_doubt.remove(id));
+    for (ids, reason) in [(first, None), (again, Some(IN_DOUBT.to_owned()))] {
+        if !ids.is_empty() {
+            effects.push(Effect::Journal { kind: EventKind::MessageSubmitted, ids, reason });
+        }
+    }
+    let tag = ids[0].clone();
+    send(state, &tag, ids, &text.join("\n\n"), now);
+    effects.extend(mail.into_iter().map(|envelope| {
+        let from = Sender::Mail(envelope.from);
+        Effect::Show(Shown::Prompt { from, text: envelope.text })
+    }));
+}
+
+fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str, now: Timestamp) {
+    state.session.prompt(tag, text);
+    (state.failure, state.limit) = (None, None);
+    state.last_words.clear();
+    state.turn = Some(RunningPrompt {
+        ids,
+        is_received: false,
+        heard_at: now,
+        is_silent: false,
+        interrupted: BTreeSet::new(),
+    });
+    state.changed.clear();
+}
+
+/// Returns how many messages make one prompt: as many as fit, at least one.
+fn one_prompt(waiting: &[Envelope]) -> usize {
+    let mut left = MOST_BYTES;
+    let fits = |envelope: &&Envelope| {
+        let fits = envelope.text.len() <= left;
+        left = left.saturating_sub(envelope.text.len());
+        fits
+    };
+    waiting.iter().take_while(fits).count().max(1)
+}
+
+fn render(state: &State, envelope: &Envelope) -> String {
+    let Envelope { from, color, summary, text, msg_id, .. } = envelope;
+    let body = line_breaks(text);
+    let repeated = if state.in_doubt.contains(msg_id) { REPEATED } else { "" };
+    let body = format!("{repeated}{body}");
+    render_for_agent(Some(msg_id), from, color.as_deref(), summary.as_deref(), &body)
+}
+
+/// Ids of the messages that are with the agent and are not acknowledged.
+pub(super) fn under_way(state: &State) -> impl Iterator<Item = &String> {
+    let turn = state.turn.iter().flat_map(|turn| &turn.ids);
+    turn.chain(state.steered.values().flatten())
+}
+
+/// The agent has received its prompt.
+pub(super) fn received(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(turn) = &mut state.turn else { return };
+    turn.is_received = true;
+    let ids = std::mem::take(&mut turn.ids);
+    acknowledge(state, ids, effects);
+}
+
+fn acknowledge(state: &mut State, ids: Vec<String>, effects: &mut Vec<Effect>) {
+    if ids.is_empty() {
+        return;
+    }
+    state.handled.extend(ids.iter().cloned());
+    effects.push(Effect::Member(MemberEffect::Acknowledge(ids)));
+}
+
+/// A turn has ended. One that has failed before it began leaves its messages with the agent, whose
+/// conversation may have them: they are not sent again, since the failure is reported.
+pub(super) fn turn_ended(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(turn) = state.turn.take() else { return };
+    acknowledge(state, turn.ids, effects);
+}
+
+/// Takes urgent messages into the running turn, or cancels it, once per message.
+pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(turn) = &mut state.turn else { return };
+    let is_new =
+        |envelope: &&Envelope| envelope.urgent && !turn.interrupted.contains(&envelope.msg_id);
+    let urgent: Vec<Envelope> = state.waiting.iter().filter(is_new).cloned().collect();
+    if urgent.is_empty() || !turn.is_received || state.role == AgentRole::Lead {
+        return;
+    }
+    let ids: Vec<String> = urgent.iter().map(|envelope| envelope.msg_id.clone()).collect();
+    turn.interrupted.extend(ids.iter().cloned());
+    let text: Vec<String> = urgent.iter().map(|envelope| render(state, envelope)).collect();
+    let (kind, reason) = (EventKind::TurnInterrupted, None);
+    if state.session.steer(&ids[0], &text.join("\n\n")) {
+        state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
+        state.steered.insert(ids[0].clone(), ids.clone());
+        let kind = EventKind::MessageSubmitted;
+        effects.push(Effect::Journal { kind, ids, reason });
+        effects.extend(urgent.into_iter().map(|envelope| {
+            let from = Sender::Mail(envelope.from);
+            Effect::Show(Shown::Prompt { from, text: envelope.text })
+        }));
+    } else if state.session.cancel() {
+        effects.push(Effect::Journal { kind, ids, reason });
+    }
+}
+
+/// Handles the result of a message for the running turn. A refused one is read again, and becomes
+/// a prompt.
+pub(super) fn steered(
+    state: &mut State,
+    tag: &str,
+    result: Result<(), String>,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(ids) = state.steered.remove(tag) else { return };
+    match result {
+        Ok(()) => acknowledge(state, ids, effects),
+        Err(why) => {
+            let text = format!("its turn takes no message: {why}");
+            effects.push(Effect::Member(MemberEffect::Warn(text)));
+            state.outbox.mail_due = true;
+            state.session.cancel();
+        }
+    }
+}

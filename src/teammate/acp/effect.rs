@@ -1,0 +1,34 @@
+//! Effects of the step of a member over ACP, which the driver executes in order.
+
+use super::super::effect::MemberEffect;
+use acp::{QuestionId, Report};
+use conversation::{ConversationStatus, Sender};
+use model::team::event::EventKind;
+
+/// An action of the driver.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Effect {
+    Member(MemberEffect),
+    /// Journal the progress of these messages.
+    Journal {
+        kind: EventKind,
+        ids: Vec<String>,
+        reason: Option<String>,
+    },
+    /// Write to the agent's standard input.
+    Write(Vec<u8>),
+    /// Show something in the pane.
+    Show(Shown),
+    /// End the agent: close its standard input, then signals. Reports `Ended`.
+    End,
+}
+
+/// Something to show in the pane.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shown {
+    Prompt { from: Sender, text: String },
+    Report(Box<Report>),
+    Decided { id: QuestionId, words: String },
+    Notice(String),
+    Status(ConversationStatus),
+}

@@ -1,0 +1,15 @@
+//! A member over the Agent Client Protocol: runs the agent on pipes, sends its mail as prompts, brings
+//! its questions to the team, and shows the conversation in the pane. All decisions are in
+//! [`react`].
+
+mod agent;
+mod ask;
+mod deliver;
+mod driver;
+mod effect;
+mod event;
+mod react;
+mod state;
+mod terminal;
+
+pub(super) use driver::{AcpDriver, AcpOptions, open};

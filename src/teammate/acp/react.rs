@@ -1,0 +1,480 @@
+//! The step of a member over ACP: a function of its state, an event and the time.
+
+use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::event::{MemberEvent, Requests};
+use super::super::outbox::Activity;
+use super::super::react::mail as worker_mail;
+use super::super::state::{Leaving, PAUSE_MS, Pending, follow_clock};
+use super::super::words::{self, AgentRole};
+use super::ask;
+use super::deliver;
+use super::effect::{Effect, Shown};
+use super::event::Event;
+use super::state::{LAST_WORDS, SILENCE_MS, State};
+use acp::{
+    AgentInfo, Failure, FailureKind, ModeChoice, Outcome, Report, TokenUsage, ToolCall,
+    ToolContent, TurnEnd,
+};
+use conversation::ConversationStatus;
+use model::id::LEAD;
+use model::mail::envelope::Envelope;
+use model::mail::protocol::news::is_for_agent_lead;
+use model::mail::protocol::{Message, ModeSetRequest, ShutdownRequestBody};
+use model::members::mode::Mode;
+use model::members::rate_limit::LimitHit;
+use model::members::usage::Usage;
+use model::text;
+use model::time::Timestamp;
+
+/// Time in milliseconds for the agent to exit after its input was closed, and by signals.
+const LEAVE_MS: u64 = 15_000;
+/// Delay in milliseconds after a failure that a retry does not mend soon.
+const LONG_PAUSE_MS: u64 = 60_000;
+
+impl State {
+    /// The time of the next `Tick`; none while no deadline is pending.
+    pub(super) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
+        times.extend(self.leaving.map(|leaving| leaving.by));
+        times.extend(self.outbox.pause_until);
+        times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
+        let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && self.filed.is_empty());
+        times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
+        times.into_iter().filter(|at| *at > now).min()
+    }
+}
+
+/// Applies an event to the state and returns the effects to execute.
+pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let times = [
+        state.turn.as_mut().map(|turn| &mut turn.heard_at),
+        state.outbox.pause_until.as_mut(),
+        state.leaving.as_mut().map(|leaving| &mut leaving.by),
+    ];
+    follow_clock(&mut state.now, now, times.into_iter().flatten());
+    match event {
+        Event::Output(bytes) => {
+            for report in state.session.receive(&bytes) {
+                handle_report(state, report, now, &mut effects);
+            }
+        }
+        Event::Typed(text) => state.typed.push_back(text),
+        Event::Cancelled => drop(state.session.cancel()),
+        Event::Chosen { id, option } => ask::answer_in_pane(state, id, &option, &mut effects),
+        Event::Left => leave(state, 0, now, &mut effects),
+        Event::Member(event) => handle_member_event(state, event, now, &mut effects),
+        Event::Ended { code, said } => handle_end(state, code, said, now, &mut effects),
+        Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
+        Event::Tick => {}
+    }
+    advance(state, now, &mut effects);
+    effects
+}
+
+fn handle_member_event(
+    state: &mut State,
+    event: MemberEvent,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let complaint = match event {
+        MemberEvent::Mail { mail, requests } => {
+            state.outbox.mail_due = false;
+            read(state, mail, &requests, now, effects);
+            None
+        }
+        MemberEvent::NoMail(failure) => {
+            let complaint = state.outbox.complain(&failure, now);
+            state.outbox.mail_due = true;
+            let pause = if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS };
+            state.outbox.pause_until = Some(now.plus_ms(pause));
+            complaint
+        }
+        MemberEvent::NotMarked(failure) => {
+            state.outbox.mail_due |= !failure.lasting;
+            state.outbox.complain(&failure, now)
+        }
+        MemberEvent::Requests(requests) => {
+            state.pending.retain(|pending| !pending.is_ended(&requests));
+            None
+        }
+        MemberEvent::Accepted(recorded) => {
+            state.outbox.accept(recorded);
+            None
+        }
+        MemberEvent::Done(result) => state.outbox.handle_done(result, now),
+        MemberEvent::Over(_) if state.role == AgentRole::Lead => {
+            state.waiting.clear();
+            state.teamless = true;
+            None
+        }
+        MemberEvent::Over(_) => {
+            leave(state, 0, now, effects);
+            None
+        }
+    };
+    effects.extend(complaint.map(Effect::Member));
+}
+
+fn handle_report(state: &mut State, report: Report, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let Some(turn) = &mut state.turn {
+        turn.heard_at = now;
+        if std::mem::take(&mut turn.is_silent) {
+            state.outbox.push(OutboundOp::Remark(None));
+        }
+    }
+    effects.push(Effect::Show(Shown::Report(Box::new(report.clone()))));
+    match report {
+        Report::Initialized(agent) => greet(state, &agent, effects),
+        Report::Ready { session, found, .. } => {
+            deliver::settle_doubts(state, &found, effects);
+            if state.role == AgentRole::Teammate {
+                state.outbox.push(OutboundOp::Session(session));
+            }
+        }
+        Report::Refused(failure) => {
+            let words = format!("the agent's session cannot begin: {}", failure.said);
+            effects.push(Effect::Show(Shown::Notice(words)));
+            leave(state, 1, now, effects);
+        }
+        Report::NotLoaded { session, why } => {
+            let text = format!("its session {session} cannot be continued: {why}");
+            effects.push(Effect::Member(MemberEffect::Warn(text)));
+        }
+        Report::Text { message, text } => keep_last_words(state, message, &text),
+        Report::Tool(call) => note_changes(state, &call),
+        Report::Model(model) => state.model = Some(model),
+        Report::Received { .. } => deliver::received(state, effects),
+        Report::Steered { tag, result } => deliver::steered(state, &tag, result, effects),
+        Report::Asked(question) => ask::file(state, &question, now),
+        Report::Withdrawn { id } => ask::withdrawn(state, id, effects),
+        Report::Ended(end) => end_turn(state, end, now, effects),
+        Report::Fault(text) => {
+            let text = format!("from its agent: {}", text::short(&text, 200));
+            effects.push(Effect::Member(MemberEffect::Warn(text)));
+        }
+        Report::User(_)
+        | Report::Thought(_)
+        | Report::Plan(_)
+        | Report::Commands(_)
+        | Report::Mode { .. }
+        | Report::Title(_)
+        | Report::Context { .. }
+        | Report::Notice(_) => {}
+    }
+}
+
+/// Warns of an agent that is older than the one with which its profile was tried: npm installs an
+/// old version without a word if Node is too old for the latest.
+fn greet(state: &State, agent: &AgentInfo, effects: &mut Vec<Effect>) {
+    let numbers = |version: &str| -> Vec<u64> {
+        version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+    };
+    let Some(seen) = &state.facts.seen else { return };
+    let (own, known) = (numbers(&agent.version), numbers(seen));
+    // A patch release is not older in any way that matters.
+    if own.is_empty() || own.iter().take(2).cmp(known.iter().take(2)).is_ge() {
+        return;
+    }
+    let install = state.facts.install.as_ref().map(|line| format!(": `{line}`"));
+    let text = format!(
+        "{} {} is older than {seen}, with which its profile was tried; install a new one, on a new Node{}",
+        text::short(&agent.name, 60),
+        text::short(&agent.version, 40),
+        install.unwrap_or_default()
+    );
+    effects.push(Effect::Show(Shown::Notice(text.clone())));
+    effects.push(Effect::Member(MemberEffect::Warn(text)));
+}
+
+fn keep_last_words(state: &mut State, message: Option<String>, text: &str) {
+    if message.is_some() && message != state.message {
+        state.last_words.clear();
+        state.message = message;
+    }
+    state.last_words.push_str(text);
+    let over = state.last_words.chars().count().saturating_sub(LAST_WORDS);
+    if over > LAST_WORDS {
+        state.last_words = state.last_words.chars().skip(over).collect();
+    }
+}
+
+fn note_changes(state: &mut State, call: &ToolCall) {
+    let paths = call.content.iter().filter_map(|content| match content {
+        ToolContent::Diff(diff) => Some(diff.path.clone()),
+        ToolContent::Text(_) => None,
+    });
+    if call.status == acp::ToolStatus::Completed {
+        state.changed.extend(paths);
+    }
+}
+
+fn end_turn(state: &mut State, end: TurnEnd, now: Timestamp, effects: &mut Vec<Effect>) {
+    deliver::turn_ended(state, effects);
+    if let Some(used) = end.usage.filter(|_| state.role == AgentRole::Teammate) {
+        state.outbox.push(OutboundOp::Usage(state.model.clone(), usage(&used)));
+    }
+    (state.failure, state.limit) = (None, None);
+    match end.outcome {
+        Outcome::Done | Outcome::Cancelled => {}
+        Outcome::Stopped(reason) => {
+            let said = format!("stopped: {}", text::short(&reason, 100));
+            state.failure = Some(Failure { kind: FailureKind::Other, said });
+        }
+        Outcome::Failed(failure) if failure.kind == FailureKind::Limited => {
+            state.limit = Some((LimitHit::of_text(&failure.said, now, &state.zone), now));
+        }
+        Outcome::Failed(failure) => state.failure = Some(failure),
+    }
+}
+
+fn usage(used: &TokenUsage) -> Usage {
+    Usage {
+        input: used.input,
+        cached_input: used.cached_input,
+        cache_write: used.cache_write,
+        output: used.output,
+        cost: used.cost,
+    }
+}
+
+/// Handles the exit of the agent. One that was not asked to end has failed, whatever its exit code.
+fn handle_end(
+    state: &mut State,
+    code: i32,
+    said: Option<String>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    for report in state.session.end() {
+        handle_report(state, report, now, effects);
+    }
+    let Some(leaving) = state.leaving else {
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        let words = format!("the agent has exited with code {code}{said}");
+        effects.push(Effect::Show(Shown::Notice(words)));
+        state.end = Some(if code == 0 { 1 } else { code });
+        return;
+    };
+    if let Some(said) = said.filter(|_| leaving.code != 0) {
+        effects.push(Effect::Show(Shown::Notice(said)));
+    }
+    state.end = Some(leaving.code);
+}
+
+/// Sorts the mail: handles shutdown requests and answers to questions, queues messages for the
+/// agent, and marks the rest as read.
+fn read(
+    state: &mut State,
+    mail: Vec<Envelope>,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let mut done = Vec::new();
+    let is_unread = |id: &String| mail.iter().any(|e| e.msg_id == *id && !e.read);
+    state.waiting.retain(|envelope| is_unread(&envelope.msg_id));
+    let under_way: Vec<String> = deliver::under_way(state).cloned().collect();
+    for envelope in mail.into_iter().filter(|envelope| !envelope.read) {
+        let known = state.waiting.iter().any(|waiting| waiting.msg_id == envelope.msg_id);
+        if known || under_way.contains(&envelope.msg_id) {
+            continue;
+        }
+        if state.role == AgentRole::Lead && !state.handled.contains(&envelope.msg_id) {
+            // The lead's loop marks all other messages as read.
+            state.waiting.extend(is_for_agent_lead(&envelope).then(|| words::for_lead(envelope)));
+        } else if state.handled.contains(&envelope.msg_id)
+            || !is_for_agent(state, &envelope, requests, now, effects)
+        {
+            state.handled.insert(envelope.msg_id.clone());
+            done.push(envelope.msg_id);
+        } else {
+            state.waiting.push(words::of_answers(envelope));
+        }
+    }
+    if !done.is_empty() {
+        effects.push(Effect::Member(MemberEffect::Acknowledge(done)));
+    }
+}
+
+fn is_for_agent(
+    state: &mut State,
+    envelope: &Envelope,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) -> bool {
+    let message = Message::parse(&envelope.text);
+    let is_of_lead = envelope.from == LEAD;
+    match &message {
+        Message::Text(_)
+        | Message::Unknown { .. }
+        | Message::Malformed { .. }
+        | Message::TaskAssignment(_)
+        | Message::TaskCompleted(_)
+        | Message::TeammateTerminated(_)
+        | Message::SandboxPermissionResponse(_) => return true,
+        // Only the lead may answer (SEC-04).
+        Message::PermissionResponse(answer) if is_of_lead => {
+            return !ask::answered(state, answer, effects);
+        }
+        Message::PlanApprovalResponse(answer) if is_of_lead => {
+            return !ask::plan_answered(state, answer, effects);
+        }
+        Message::PermissionResponse(_) | Message::PlanApprovalResponse(_) => return true,
+        Message::ShutdownRequest(asked) => {
+            handle_shutdown_request(state, envelope, asked, requests, now, effects);
+        }
+        Message::ModeSetRequest(asked) if is_of_lead => change_mode(state, asked, effects),
+        Message::ShutdownApproved(_)
+        | Message::ShutdownRejected(_)
+        | Message::PlanApprovalRequest(_)
+        | Message::PermissionRequest(_)
+        | Message::SandboxPermissionRequest(_)
+        | Message::IdleNotification(_)
+        | Message::TeamPermissionUpdate(_)
+        | Message::ModeSetRequest(_) => {
+            let from = text::short(&envelope.from, 60);
+            effects.push(Effect::Member(MemberEffect::Warn(format!(
+                "ignored a {} from {from}: this program cannot handle it",
+                message.kind()
+            ))));
+        }
+    }
+    false
+}
+
+fn change_mode(state: &mut State, asked: &ModeSetRequest, effects: &mut Vec<Effect>) {
+    let words = asked.mode.parse::<Mode>().ok().and_then(|mode| state.facts.modes.get(&mode));
+    match words.map(String::as_str).map(mode_choice) {
+        Some(mode) => state.session.set_mode(&mode),
+        None => {
+            let mode = text::short(&asked.mode, 40);
+            let text = format!("ignored the mode `{mode}`: its profile has no such mode");
+            effects.push(Effect::Member(MemberEffect::Warn(text)));
+        }
+    }
+}
+
+/// Reads a mode of a profile: an id, or `option=value`.
+pub(super) fn mode_choice(words: &str) -> ModeChoice {
+    match words.split_once('=') {
+        Some((id, value)) => ModeChoice::Option { id: id.to_owned(), value: value.to_owned() },
+        None => ModeChoice::Mode(words.to_owned()),
+    }
+}
+
+fn handle_shutdown_request(
+    state: &mut State,
+    envelope: &Envelope,
+    asked: &ShutdownRequestBody,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    match worker_mail::valid(&state.me, &state.honoured, &envelope.from, asked, requests) {
+        Ok(request) => {
+            state.honoured.insert(request.id.clone());
+            state.pending.push(worker_mail::pending(request, now));
+        }
+        Err(problem) => {
+            let id = text::short(&asked.request_id, 120);
+            effects.push(Effect::Member(MemberEffect::Warn(format!(
+                "ignored shutdown request `{id}`: {problem}"
+            ))));
+        }
+    }
+}
+
+fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
+    if state.leaving.is_none() {
+        state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
+        effects.push(Effect::End);
+    }
+}
+
+/// Derives the next effects from the current state.
+fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let Some(leaving) = state.leaving {
+        if leaving.by <= now {
+            state.end.get_or_insert(leaving.code);
+        }
+        return;
+    }
+    if state.end.is_some() {
+        return;
+    }
+    if !state.teamless {
+        deliver::advance_urgent(state, effects);
+    }
+    deliver::begin(state, now, effects);
+    let output = state.session.take_output();
+    if !output.is_empty() {
+        effects.push(Effect::Write(output));
+    }
+    // A change of mode can be refused without the agent.
+    for report in state.session.receive(&[]) {
+        handle_report(state, report, now, effects);
+    }
+    show_status(state, now, effects);
+    if state.teamless {
+        return;
+    }
+    if state.role == AgentRole::Teammate {
+        report_activity(state, now);
+        answer_requests(state, now);
+    }
+    if state.agreed && state.outbox.is_empty(now) {
+        leave(state, 0, now, effects);
+        return;
+    }
+    effects.extend(state.outbox.next(now).map(Effect::Member));
+}
+
+fn report_activity(state: &mut State, now: Timestamp) {
+    let Some(activity) = state.activity() else { return };
+    let works = activity == Activity::Working;
+    state.outbox.report(&state.me, activity, now);
+    let Some(turn) = state.turn.as_mut().filter(|_| works && state.filed.is_empty()) else {
+        return;
+    };
+    if !turn.is_silent && now.since(turn.heard_at) >= SILENCE_MS {
+        turn.is_silent = true;
+        let since = turn.heard_at.iso();
+        let reason = format!("silent since {since}: it may be retrying");
+        state.outbox.push(OutboundOp::Remark(Some(reason)));
+    }
+}
+
+fn show_status(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let silent = state.turn.as_ref().filter(|turn| now.since(turn.heard_at) >= SILENCE_MS);
+    let status = ConversationStatus {
+        queued: state.waiting.len() + state.typed.len(),
+        silent_since: silent.filter(|_| state.filed.is_empty()).map(|turn| turn.heard_at.0),
+        problem: None,
+    };
+    if status != state.shown {
+        state.shown = status.clone();
+        effects.push(Effect::Show(Shown::Status(status)));
+    }
+}
+
+/// Answers shutdown requests. An idle agent agrees; a busy one waits until shortly before the
+/// deadline, since its turn may end in time, and then declines.
+fn answer_requests(state: &mut State, now: Timestamp) {
+    let is_idle = state.is_free() && state.typed.is_empty();
+    let (due, open): (Vec<Pending>, Vec<Pending>) = std::mem::take(&mut state.pending)
+        .into_iter()
+        .partition(|pending| is_idle || pending.answer_by <= now);
+    state.pending = open;
+    for pending in due {
+        let answer = if is_idle {
+            state.agreed = true;
+            pending.approval(&state.me, now)
+        } else {
+            pending.rejection(&state.me, state.excuse(), now)
+        };
+        state.outbox.push(OutboundOp::Send(Box::new(answer)));
+    }
+}

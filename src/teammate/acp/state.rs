@@ -1,0 +1,191 @@
+//! The state of a member over ACP.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::tz::TimeZone;
+
+use super::super::outbox::{Activity, MemberOutbox};
+use super::super::state::{Leaving, Me, Pending};
+use super::super::words::AgentRole;
+use acp::{Failure, FailureKind, QuestionId, Session};
+use conversation::ConversationStatus;
+use model::id::RequestId;
+use model::mail::envelope::Envelope;
+use model::members::mode::Mode;
+use model::members::rate_limit::{LimitHit, end_of};
+use model::time::Timestamp;
+
+/// Milliseconds without an update after which a turn counts as silent: agents retry without a word.
+pub(super) const SILENCE_MS: u64 = 30_000;
+/// Maximum length of the end of the agent's last message that is kept, in characters.
+pub(super) const LAST_WORDS: usize = 600;
+
+/// What the agent is to be set up with, besides its session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct AgentFacts {
+    /// Words of the profile for each mode.
+    pub(super) modes: BTreeMap<Mode, String>,
+    /// The version with which its profile was tried, and the command line that installs it.
+    pub(super) seen: Option<String>,
+    pub(super) install: Option<String>,
+}
+
+/// A prompt that the agent works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunningPrompt {
+    /// Ids of its messages; none if a person has typed it.
+    pub(super) ids: Vec<String>,
+    /// The agent has received it.
+    pub(super) is_received: bool,
+    /// Time of the last update.
+    pub(super) heard_at: Timestamp,
+    /// The silence is on record.
+    pub(super) is_silent: bool,
+    /// Urgent messages for which it was cancelled or steered.
+    pub(super) interrupted: BTreeSet<String>,
+}
+
+/// A question of the agent that was filed as a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FiledQuestion {
+    pub(super) request: RequestId,
+    pub(super) question: QuestionId,
+    pub(super) is_plan: bool,
+}
+
+/// The complete state.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) me: Me,
+    /// Time of the last event.
+    pub(super) now: Timestamp,
+    pub(super) role: AgentRole,
+    /// Set if the team is gone but the agent lead continues.
+    pub(super) teamless: bool,
+    pub(super) facts: AgentFacts,
+    pub(super) zone: TimeZone,
+    pub(super) session: Session,
+    pub(super) outbox: MemberOutbox,
+    /// Mail for the agent, oldest first.
+    pub(super) waiting: Vec<Envelope>,
+    /// Prompts that a person has typed, and words of this program, oldest first.
+    pub(super) typed: VecDeque<String>,
+    pub(super) turn: Option<RunningPrompt>,
+    /// Urgent messages that are being taken into the running turn, by their tag.
+    pub(super) steered: BTreeMap<String, Vec<String>>,
+    /// Messages that an earlier run has sent without a receipt.
+    pub(super) in_doubt: BTreeSet<String>,
+    pub(super) filed: Vec<FiledQuestion>,
+    /// The number of requests filed so far.
+    pub(super) asked: u64,
+    /// The failure of the last turn.
+    pub(super) failure: Option<Failure>,
+    /// The usage limit of the last turn.
+    pub(super) limit: Option<(LimitHit, Timestamp)>,
+    pub(super) model: Option<String>,
+    /// The message whose text is in `last_words`.
+    pub(super) message: Option<String>,
+    /// The end of the agent's last message.
+    pub(super) last_words: String,
+    /// The paths of the files that the agent has changed in its last turn.
+    pub(super) changed: BTreeSet<String>,
+    /// The last status shown.
+    pub(super) shown: ConversationStatus,
+    /// Messages that need no further delivery; they may be repeated until they are marked as read.
+    pub(super) handled: BTreeSet<String>,
+    /// Shutdown requests to answer.
+    pub(super) pending: Vec<Pending>,
+    /// Requests accepted in this run; each is accepted only once.
+    pub(super) honoured: BTreeSet<RequestId>,
+    /// Shutdown was agreed to; the agent is ended once all messages are sent.
+    pub(super) agreed: bool,
+    pub(super) leaving: Option<Leaving>,
+    /// The exit code, once this program is done.
+    pub(super) end: Option<i32>,
+}
+
+impl State {
+    pub(super) fn new(me: Me, session: Session, facts: AgentFacts, role: AgentRole) -> State {
+        let mut outbox = MemberOutbox::default();
+        // An agent lead needs no spawner to accept it.
+        outbox.accepted = role == AgentRole::Lead;
+        State {
+            me,
+            now: Timestamp::default(),
+            role,
+            teamless: false,
+            facts,
+            zone: TimeZone::UTC,
+            session,
+            outbox,
+            waiting: Vec::new(),
+            typed: VecDeque::new(),
+            turn: None,
+            steered: BTreeMap::new(),
+            in_doubt: BTreeSet::new(),
+            filed: Vec::new(),
+            asked: 0,
+            failure: None,
+            limit: None,
+            model: None,
+            message: None,
+            last_words: String::new(),
+            changed: BTreeSet::new(),
+            shown: ConversationStatus::default(),
+            handled: BTreeSet::new(),
+            pending: Vec::new(),
+            honoured: BTreeSet::new(),
+            agreed: false,
+            leaving: None,
+            end: None,
+        }
+    }
+
+    /// Returns whether the agent can take a prompt now.
+    pub(super) fn is_free(&self) -> bool {
+        self.session.is_free() && self.turn.is_none()
+    }
+
+    /// Returns what the agent does; `None` before its session has begun.
+    pub(super) fn activity(&self) -> Option<Activity> {
+        if !self.session.is_ready() {
+            return None;
+        }
+        if self.turn.is_some() {
+            return Some(Activity::Working);
+        }
+        if let Some((hit, _)) = &self.limit {
+            return Some(Activity::Limited(hit.clone()));
+        }
+        Some(match &self.failure {
+            Some(failure) => Activity::Failed {
+                said: failure.said.clone(),
+                needs_login: failure.kind == FailureKind::NeedsLogin,
+            },
+            None => Activity::Idle,
+        })
+    }
+
+    /// Returns the time before which a turn would fail for lack of quota.
+    pub(super) fn limited_until(&self) -> Option<Timestamp> {
+        let (hit, since) = self.limit.as_ref()?;
+        Some(end_of(*since, hit.until))
+    }
+
+    /// Returns the reason for declining a shutdown.
+    pub(super) fn excuse(&self) -> String {
+        if !self.filed.is_empty() {
+            return "it waits for an answer".to_owned();
+        }
+        match self.activity() {
+            Some(Activity::Working) => "it works".to_owned(),
+            Some(_) => "it has prompts that wait".to_owned(),
+            None => "its session has not begun".to_owned(),
+        }
+    }
+
+    /// Ids of the requests that await an answer.
+    pub(super) fn pending(&self) -> impl Iterator<Item = &RequestId> {
+        self.pending.iter().map(|pending| &pending.request.id)
+    }
+}
