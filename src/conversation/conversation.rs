@@ -75,7 +75,7 @@ pub struct Conversation {
     pub(crate) failure: Option<String>,
     pub(crate) status: ConversationStatus,
     pub(crate) facts: SessionFacts,
-    session: SessionPhase,
+    session: SessionProgress,
     pub(crate) editor: PromptEditor,
     pub(crate) commands: CommandList,
     /// The end of the time in which a second Ctrl-C leaves.
@@ -84,7 +84,7 @@ pub struct Conversation {
 
 /// The progress of the agent's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SessionPhase {
+enum SessionProgress {
     /// Reports replay an earlier conversation, if any.
     Starting,
     Ready,
@@ -104,7 +104,7 @@ pub(crate) struct RunningTool {
     pub(crate) call: ToolCall,
     pub(crate) since: u64,
     /// The time of its end, while an unfinished block of text delays its print.
-    ended: Option<u64>,
+    pub(crate) ended: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Conversation {
             failure: None,
             status: ConversationStatus::default(),
             facts: SessionFacts::default(),
-            session: SessionPhase::Starting,
+            session: SessionProgress::Starting,
             editor: PromptEditor::default(),
             commands: CommandList::default(),
             leave_until: None,
@@ -164,12 +164,12 @@ impl Conversation {
     /// Shows a report of the session.
     pub fn report(&mut self, report: &Report, now: u64) {
         match report {
-            Report::Initialized(_) if self.session == SessionPhase::Ready => {
+            Report::Initialized(_) if self.session == SessionProgress::Ready => {
                 self.end_blocks(now);
                 self.turn = None;
                 self.tools.clear();
                 self.questions.clear();
-                self.session = SessionPhase::Restarting;
+                self.session = SessionProgress::Restarting;
             }
             Report::NotLoaded { why, .. } => {
                 self.notice(&format!("the earlier conversation cannot be continued: {why}"));
@@ -178,7 +178,7 @@ impl Conversation {
                 self.end_blocks(now);
                 self.end_tools();
                 self.transcript.end_replay();
-                self.session = SessionPhase::Ready;
+                self.session = SessionProgress::Ready;
                 self.failure = None;
             }
             Report::Refused(failure) => {
@@ -200,7 +200,7 @@ impl Conversation {
             Report::Steered { result: Err(why), .. } => {
                 self.notice(&format!("the message was not taken into the turn: {why}"));
             }
-            _ if self.session == SessionPhase::Restarting => {}
+            _ if self.session == SessionProgress::Restarting => {}
             Report::User(text) => self.show_prompt(&Sender::Typed, text, now),
             Report::Text { message, text } => self.add_text(message.as_ref(), text, now),
             Report::Thought(text) => self.add_thought(text, now),
@@ -264,7 +264,7 @@ impl Conversation {
 
     /// The agent shows its own work, not a replay.
     pub(crate) fn is_ready(&self) -> bool {
-        self.session == SessionPhase::Ready
+        self.session == SessionProgress::Ready
     }
 
     /// Returns the time since `start`, or `None` in a replay, which has no times.
@@ -305,6 +305,10 @@ impl Conversation {
     }
 
     fn add_text(&mut self, message: Option<&String>, text: &str, now: u64) {
+        // Some agents end a message with an empty piece.
+        if text.is_empty() {
+            return;
+        }
         self.end_thought(now);
         if message != self.message.as_ref() {
             self.end_text();
@@ -336,7 +340,6 @@ impl Conversation {
         if self.ended_tools.contains(&call.id) {
             return;
         }
-        self.end_thought(now);
         let at = self.tools.iter().position(|tool| tool.call.id == call.id);
         let tool = match at {
             Some(at) => {
@@ -344,7 +347,7 @@ impl Conversation {
                 &mut self.tools[at]
             }
             None => {
-                self.end_text();
+                self.end_blocks(now);
                 self.tools.push(RunningTool { call: call.clone(), since: now, ended: None });
                 let last = self.tools.len() - 1;
                 &mut self.tools[last]
@@ -447,7 +450,7 @@ impl Conversation {
         });
     }
 
-    /// Prints all tool calls: no more is heard of those that run.
+    /// Prints all tool calls. Those that run get no more updates.
     fn end_tools(&mut self) {
         self.print_ended_tools();
         let room = self.room();

@@ -92,6 +92,8 @@ fn changes(old: &[&str], new: &[&str]) -> Vec<(Lines, Lines)> {
 
 impl LineChange {
     fn push(&mut self, mark: DiffMark, line: Option<&str>) {
+        // An empty line of context says nothing.
+        let line = line.filter(|line| mark != DiffMark::Same || !line.trim().is_empty());
         let Some(line) = line else { return };
         let is_change = matches!(mark, DiffMark::Added | DiffMark::Removed);
         let shown = self

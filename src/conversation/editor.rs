@@ -23,6 +23,8 @@ pub(crate) struct PromptEditor {
     browsed: Vec<String>,
     /// The place of the text in `browsed`.
     place: usize,
+    /// The first visible row.
+    scroll: usize,
 }
 
 /// The visible part of the text.
@@ -236,10 +238,12 @@ impl PromptEditor {
     }
 
     /// Draws at most `most` rows around the cursor.
-    pub(crate) fn view(&self, room: usize, most: usize) -> EditorView {
+    pub(crate) fn view(&mut self, room: usize, most: usize) -> EditorView {
         let rows = self.rows(room);
         let (row, column) = self.place_in(&rows);
-        let start = (row + 1).saturating_sub(most);
+        let last = rows.len().saturating_sub(most);
+        let start = self.scroll.clamp((row + 1).saturating_sub(most), row).min(last);
+        self.scroll = start;
         let end = (start + most).min(rows.len());
         let draw = |at: usize, range: &Range<usize>| {
             let (mark, look) = if at == start && start > 0 {

@@ -1,12 +1,10 @@
 //! Composes the live region: what is unfinished, the line of status, the commands to complete, and
 //! the composer.
 
-use acp::ToolCall;
-
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, RunningTool};
 use crate::line::{Look, StyledLine};
 use crate::screen::LiveRegion;
-use crate::status::{self, ShownState};
+use crate::status::{self, AgentActivity};
 use crate::transcript::EntryKind;
 use crate::{plan, question, tool, words};
 
@@ -27,10 +25,8 @@ struct Body {
 impl Body {
     /// Adds rows. Before the first ones, `needs_gap` says whether an empty row comes.
     fn add(&mut self, kind: EntryKind, needs_gap: bool, rows: Vec<StyledLine>) {
-        if rows.is_empty() {
-            return;
-        }
-        let is_gap = self.last.map_or(needs_gap, |last| last != kind);
+        let Some(first) = rows.first() else { return };
+        let is_gap = !first.is_empty() && self.last.map_or(needs_gap, |last| last != kind);
         if is_gap && self.is_roomy {
             self.rows.push(StyledLine::default());
         }
@@ -106,9 +102,10 @@ impl Conversation {
             body.add(EntryKind::Work, needs_gap, vec![StyledLine::new(Look::DIM, &more)]);
         }
         let cwd = &self.options.cwd;
-        let tools = self.shown_tools().skip(hidden);
-        let tools =
-            tools.map(|(call, since)| tool::running(call, now.saturating_sub(since), cwd, room));
+        let tools = self.shown_tools().skip(hidden).map(|tool| {
+            let millis = tool.ended.unwrap_or(now).saturating_sub(tool.since);
+            tool::running(&tool.call, millis, cwd, room)
+        });
         body.add(EntryKind::Work, needs_gap, tools.collect());
 
         let others = self.questions.len().saturating_sub(1);
@@ -127,17 +124,15 @@ impl Conversation {
                 rows.pop();
                 rows.push(StyledLine::new(Look::DIM, "  answered").cut(room));
             }
-            body.add(EntryKind::Prompt, true, rows);
+            body.add(EntryKind::Prompt, transcript.has_entries(), rows);
         }
         body.rows
     }
 
-    /// Returns the running tool calls and their beginnings. The one of the open question is not
-    /// among them.
-    fn shown_tools(&self) -> impl Iterator<Item = (&ToolCall, u64)> {
+    /// Returns the tool calls that are not printed yet, without the one of the open question.
+    fn shown_tools(&self) -> impl Iterator<Item = &RunningTool> {
         let asked = self.questions.front().map(|pending| pending.question.tool.id.as_str());
-        let tools = self.tools.iter().filter(move |tool| Some(tool.call.id.as_str()) != asked);
-        tools.map(|tool| (&tool.call, tool.since))
+        self.tools.iter().filter(move |tool| Some(tool.call.id.as_str()) != asked)
     }
 
     fn status_line(&self, now: u64, room: usize) -> StyledLine {
@@ -148,23 +143,23 @@ impl Conversation {
         status::draw(&self.options.name, &self.state(now), &facts, room)
     }
 
-    fn state(&self, now: u64) -> ShownState {
+    fn state(&self, now: u64) -> AgentActivity {
         if let Some(problem) = &self.status.problem {
-            return ShownState::Failed(problem.clone());
+            return AgentActivity::Failed(problem.clone());
         }
         let is_asked = self.questions.front().is_some_and(|pending| !pending.is_answered);
         match (&self.turn, self.status.silent_since) {
-            _ if is_asked => ShownState::Waiting,
-            (Some(turn), _) if turn.is_cancelled => ShownState::Cancelling,
+            _ if is_asked => AgentActivity::Waiting,
+            (Some(turn), _) if turn.is_cancelled => AgentActivity::Cancelling,
             // A tool call that takes long explains the silence.
             (Some(_), Some(since)) if self.tools.is_empty() => {
-                ShownState::Silent { millis: now.saturating_sub(since) }
+                AgentActivity::Silent { millis: now.saturating_sub(since) }
             }
-            (Some(turn), _) => ShownState::Working { millis: now.saturating_sub(turn.since) },
+            (Some(turn), _) => AgentActivity::Working { millis: now.saturating_sub(turn.since) },
             (None, _) => match &self.failure {
-                Some(words) => ShownState::Failed(words.clone()),
-                None if self.is_ready() => ShownState::Idle,
-                None => ShownState::Starting,
+                Some(words) => AgentActivity::Failed(words.clone()),
+                None if self.is_ready() => AgentActivity::Idle,
+                None => AgentActivity::Starting,
             },
         }
     }
@@ -175,12 +170,9 @@ fn last_rows(mut rows: Vec<StyledLine>, most: usize, room: usize) -> Vec<StyledL
     if rows.len() <= most {
         return rows;
     }
-    let hidden = rows.len() - most + 1;
-    rows.drain(..hidden);
-    if most > 0 {
-        let words = format!("… {hidden} more lines");
-        rows.insert(0, StyledLine::new(Look::DIM, &words).cut(room));
-    }
-    rows.truncate(most);
+    let Some(kept) = most.checked_sub(1) else { return Vec::new() };
+    let hidden = rows.len() - kept;
+    let words = format!("… {hidden} more lines");
+    rows.splice(..hidden, [StyledLine::new(Look::DIM, &words).cut(room)]);
     rows
 }

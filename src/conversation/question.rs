@@ -5,16 +5,17 @@ use acp::{OptionKind, Question};
 use crate::line::{Breaks, Look, StyledLine, wrap};
 use crate::tool;
 
-/// Rows of the command that is to be allowed.
-const COMMAND_ROWS: usize = 8;
+/// Rows of the input that is to be allowed.
+const INPUT_ROWS: usize = 8;
 
 /// Draws a question; `others` wait behind it.
 pub(crate) fn draw(question: &Question, others: usize, cwd: &str, room: usize) -> Vec<StyledLine> {
-    let title = tool::heading(&question.tool, cwd);
+    let (heading, changes) = tool::asked(&question.tool, cwd, room);
     let mut head = StyledLine::new(Look { is_bold: true, ..Look::YELLOW }, "? ");
-    head = head.with(Look::BOLD, &title);
+    head.append(heading);
     if others > 0 {
-        head = head.with(Look::DIM, &format!("  ({others} more wait)"));
+        let verb = if others == 1 { "waits" } else { "wait" };
+        head = head.with(Look::DIM, &format!("  ({others} more {verb})"));
     }
     let mut rows = wrap(
         &head,
@@ -24,25 +25,41 @@ pub(crate) fn draw(question: &Question, others: usize, cwd: &str, room: usize) -
         Breaks::Words,
     );
     rows.truncate(3);
-    if let Some(command) = tool::command(&question.tool) {
-        let mut lines = Vec::new();
-        for (at, line) in command.trim_end().lines().enumerate() {
-            let first = StyledLine::new(Look::DIM, if at == 0 { "  $ " } else { "    " });
-            let rest = StyledLine::new(Look::PLAIN, "    ");
-            let body = StyledLine::new(Look::CYAN, line);
-            lines.extend(wrap(&body, &first, &rest, room, Breaks::Anywhere));
+    let input = match tool::command(&question.tool) {
+        Some(command) => input_rows(command.trim_end().lines(), "$ ", room),
+        None if changes.is_empty() && question.plan.is_none() => {
+            let fields = tool::fields(&question.tool);
+            input_rows(fields.iter().map(String::as_str), "", room)
         }
-        let hidden = lines.len().saturating_sub(COMMAND_ROWS);
-        lines.truncate(COMMAND_ROWS);
-        rows.extend(lines);
-        if hidden > 0 {
-            rows.push(
-                StyledLine::new(Look::YELLOW, &format!("    … {hidden} more lines")).cut(room),
-            );
-        }
-    }
-    rows.extend(tool::change_rows(&question.tool, cwd, room));
+        None => Vec::new(),
+    };
+    rows.extend(input);
+    rows.extend(changes);
     rows.extend(option_rows(question, room));
+    rows
+}
+
+/// Draws the lines of an input, the first one after a mark.
+fn input_rows<'l>(
+    lines: impl Iterator<Item = &'l str>,
+    mark: &str,
+    room: usize,
+) -> Vec<StyledLine> {
+    let indent = " ".repeat(2 + mark.len());
+    let rest = StyledLine::new(Look::PLAIN, &indent);
+    let mut rows = Vec::new();
+    for (at, line) in lines.enumerate() {
+        let first = StyledLine::new(Look::DIM, "  ").with(Look::DIM, mark);
+        let first = if at == 0 { &first } else { &rest };
+        let body = StyledLine::new(Look::CYAN, line);
+        rows.extend(wrap(&body, first, &rest, room, Breaks::Anywhere));
+    }
+    let hidden = rows.len().saturating_sub(INPUT_ROWS);
+    if hidden > 1 {
+        rows.truncate(INPUT_ROWS);
+        let more = format!("{indent}… {hidden} more lines");
+        rows.push(StyledLine::new(Look::YELLOW, &more).cut(room));
+    }
     rows
 }
 

@@ -49,6 +49,11 @@ impl FrameWriter {
         self.size
     }
 
+    #[cfg(test)]
+    pub(crate) fn drawn(&self) -> &LiveRegion {
+        &self.drawn
+    }
+
     pub(crate) fn resize(&mut self, size: TerminalSize) {
         self.is_resized |= size != self.size;
         self.size = size;

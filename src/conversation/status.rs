@@ -5,7 +5,7 @@ use crate::words;
 
 /// The state of the agent, as the status line names it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum ShownState {
+pub(crate) enum AgentActivity {
     Starting,
     Idle,
     Working {
@@ -35,23 +35,23 @@ pub(crate) struct SessionFacts {
 /// Draws the line. Parts that do not fit are left out from the right, the state last.
 pub(crate) fn draw(
     name: &str,
-    state: &ShownState,
+    state: &AgentActivity,
     facts: &SessionFacts,
     room: usize,
 ) -> StyledLine {
     let state = match state {
-        ShownState::Starting => StyledLine::new(Look::DIM, "starting"),
-        ShownState::Idle => StyledLine::new(Look::DIM, "idle"),
-        ShownState::Working { millis } => {
+        AgentActivity::Starting => StyledLine::new(Look::DIM, "starting"),
+        AgentActivity::Idle => StyledLine::new(Look::DIM, "idle"),
+        AgentActivity::Working { millis } => {
             StyledLine::new(Look::PLAIN, &format!("working {}", words::seconds(*millis)))
         }
-        ShownState::Silent { millis } => {
+        AgentActivity::Silent { millis } => {
             let time = words::seconds(*millis);
             StyledLine::new(Look::YELLOW, &format!("retrying, silent for {time}"))
         }
-        ShownState::Cancelling => StyledLine::new(Look::YELLOW, "cancelling"),
-        ShownState::Waiting => StyledLine::new(Look::YELLOW, "waits for your answer"),
-        ShownState::Failed(words) => StyledLine::new(Look::RED, words),
+        AgentActivity::Cancelling => StyledLine::new(Look::YELLOW, "cancelling"),
+        AgentActivity::Waiting => StyledLine::new(Look::YELLOW, "waits for your answer"),
+        AgentActivity::Failed(words) => StyledLine::new(Look::RED, words),
     };
     let mut parts = vec![facts.mode.clone(), facts.model.clone()];
     if let Some((used, size)) = facts.context.filter(|(_, size)| *size > 0) {

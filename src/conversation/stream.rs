@@ -161,9 +161,14 @@ impl TextStream {
 
     /// Ends the message and returns the rows of its last block.
     pub(crate) fn finish(&mut self, room: usize) -> Vec<StyledLine> {
-        let mut out = self.push("\n", room);
+        let mut out = Vec::new();
+        if !self.tail.is_empty() {
+            out = self.push("\n", room);
+        }
         let tail = std::mem::take(&mut self.tail);
-        self.block(&tail, room, &mut out);
+        if !tail.is_empty() {
+            self.block(&tail, room, &mut out);
+        }
         *self = TextStream::default();
         out
     }

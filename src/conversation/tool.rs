@@ -2,6 +2,8 @@
 
 use acp::{ToolCall, ToolContent, ToolKind, ToolStatus};
 
+use serde_json::Value;
+
 use crate::diff::{self, LineChange};
 use crate::line::{Hue, Look, StyledLine};
 use crate::words;
@@ -9,11 +11,10 @@ use crate::words;
 /// Lines of the text of a failed call.
 const ERROR_LINES: usize = 3;
 
-/// Draws the line of a call that runs.
+/// Draws the line of a call that is not printed yet.
 pub(crate) fn running(tool: &ToolCall, millis: u64, cwd: &str, room: usize) -> StyledLine {
     let time = if millis < 1000 { String::new() } else { words::seconds(millis) };
-    let glyph = StyledLine::new(Look::YELLOW, "• ");
-    titled(glyph, tool, None, &time, cwd, room)
+    titled(glyph(tool.status, Look::YELLOW), tool, None, &time, cwd, room)
 }
 
 /// Draws a call that has ended. `millis` is `None` in a replayed conversation.
@@ -23,41 +24,71 @@ pub(crate) fn ended(
     cwd: &str,
     room: usize,
 ) -> Vec<StyledLine> {
-    let glyph = match tool.status {
-        ToolStatus::Completed => StyledLine::new(Look::GREEN, "✓ "),
-        ToolStatus::Failed => StyledLine::new(Look::RED, "✗ "),
-        ToolStatus::Pending | ToolStatus::InProgress => StyledLine::new(Look::DIM, "• "),
-    };
+    let glyph = glyph(tool.status, Look::DIM);
     let time = millis.map(words::duration).unwrap_or_default();
     let changes = changes(tool);
-    // The only file is named in the title.
-    let only = match changes.as_slice() {
-        [(path, change)] if title(tool, cwd).contains(short_path(path, cwd)) => Some(change),
-        _ => None,
-    };
+    let only = only_change(&changes, &title(tool, cwd), cwd);
     let mut rows = vec![titled(glyph, tool, only, &time, cwd, room)];
     if tool.status == ToolStatus::Failed {
         rows.extend(error_rows(tool, room));
-    } else if let Some(change) = only {
-        rows.extend(indented(change.rows(room.saturating_sub(2))));
     } else {
-        rows.extend(change_rows(tool, cwd, room));
+        rows.extend(change_rows(&changes, only.is_some(), cwd, room));
     }
     rows
 }
 
-/// Draws the changes to files, each below its path.
-pub(crate) fn change_rows(tool: &ToolCall, cwd: &str, room: usize) -> Vec<StyledLine> {
+fn glyph(status: ToolStatus, running: Look) -> StyledLine {
+    match status {
+        ToolStatus::Completed => StyledLine::new(Look::GREEN, "✓ "),
+        ToolStatus::Failed => StyledLine::new(Look::RED, "✗ "),
+        ToolStatus::Pending | ToolStatus::InProgress => StyledLine::new(running, "• "),
+    }
+}
+
+/// Draws what a question asks about: a heading, and the changes to files.
+pub(crate) fn asked(tool: &ToolCall, cwd: &str, room: usize) -> (StyledLine, Vec<StyledLine>) {
+    let changes = changes(tool);
+    let heading = heading(tool, cwd);
+    let only = only_change(&changes, &heading, cwd);
+    let mut line = StyledLine::new(Look::BOLD, &heading);
+    if let Some(change) = only {
+        line = line.with(Look::PLAIN, "  ");
+        line.append(change.counts());
+    }
+    (line, change_rows(&changes, only.is_some(), cwd, room))
+}
+
+/// Returns the only change if the title names its file.
+fn only_change<'c>(
+    changes: &'c [(&str, LineChange)],
+    title: &str,
+    cwd: &str,
+) -> Option<&'c LineChange> {
+    match changes {
+        [(path, change)] if title.contains(short_path(path, cwd)) => Some(change),
+        _ => None,
+    }
+}
+
+/// Draws the changes to files, each below its path unless the title names it.
+fn change_rows(
+    changes: &[(&str, LineChange)],
+    is_named: bool,
+    cwd: &str,
+    room: usize,
+) -> Vec<StyledLine> {
     let mut rows = Vec::new();
-    for (path, change) in changes(tool) {
-        let counts = change.counts();
-        let path_room = room.saturating_sub(counts.width() + 4);
-        let path = StyledLine::new(Look::BOLD, short_path(path, cwd));
-        let mut header = StyledLine::new(Look::PLAIN, "  ");
-        header.append(cut_start(path, path_room));
-        header = header.with(Look::PLAIN, "  ");
-        header.append(counts);
-        rows.push(header.cut(room));
+    for (path, change) in changes {
+        if !is_named {
+            let counts = change.counts();
+            let path_room = room.saturating_sub(counts.width() + 4);
+            let path = StyledLine::new(Look::BOLD, short_path(path, cwd));
+            let mut header = StyledLine::new(Look::PLAIN, "  ");
+            header.append(cut_start(path, path_room));
+            header = header.with(Look::PLAIN, "  ");
+            header.append(counts);
+            rows.push(header.cut(room));
+        }
         rows.extend(indented(change.rows(room.saturating_sub(2))));
     }
     rows
@@ -66,25 +97,42 @@ pub(crate) fn change_rows(tool: &ToolCall, cwd: &str, room: usize) -> Vec<Styled
 /// Returns what the call does, in one line: its command or its title.
 pub(crate) fn subject(tool: &ToolCall, cwd: &str) -> String {
     match command(tool) {
-        Some(command) if tool.kind == ToolKind::Execute => first_line(command),
+        Some(command) if tool.kind == ToolKind::Execute => first_line(&command),
         _ => title(tool, cwd),
     }
 }
 
 /// Returns the title after the kind of the call.
-pub(crate) fn heading(tool: &ToolCall, cwd: &str) -> String {
+fn heading(tool: &ToolCall, cwd: &str) -> String {
     let title = title(tool, cwd);
     // The command follows in its own rows.
-    if command(tool).is_some_and(|command| first_line(command) == title) {
+    if command(tool).is_some_and(|command| first_line(&command) == title) {
         return "run a command".to_owned();
     }
     let kind = kind(tool.kind);
     if title.to_lowercase().starts_with(kind) { title } else { format!("{kind} {title}") }
 }
 
-/// The shell command of the input.
-pub(crate) fn command(tool: &ToolCall) -> Option<&str> {
-    tool.input.get("command").and_then(|command| command.as_str()).filter(|text| !text.is_empty())
+/// The shell command of the input: a text, or a list of words.
+pub(crate) fn command(tool: &ToolCall) -> Option<String> {
+    let command = match tool.input.get("command")? {
+        Value::String(text) => text.clone(),
+        Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        _ => return None,
+    };
+    (!command.trim().is_empty()).then_some(command)
+}
+
+/// The fields of an input that is not a command, as one text each.
+pub(crate) fn fields(tool: &ToolCall) -> Vec<String> {
+    let Value::Object(fields) = &tool.input else { return Vec::new() };
+    fields
+        .iter()
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            value => format!("{name}: {value}"),
+        })
+        .collect()
 }
 
 /// The path below the working directory.
@@ -139,9 +187,9 @@ fn title(tool: &ToolCall, cwd: &str) -> String {
         title = title.replace(&format!("{cwd}/"), "");
     }
     if title.is_empty() || title == "Terminal" {
-        let location = tool.locations.first().map(|path| short_path(path, cwd));
-        let known = command(tool).or(location).unwrap_or(kind(tool.kind));
-        title = first_line(known);
+        let location = tool.locations.first().map(|path| short_path(path, cwd).to_owned());
+        let known = command(tool).or(location).unwrap_or_else(|| kind(tool.kind).to_owned());
+        title = first_line(&known);
     }
     title
 }

@@ -45,10 +45,8 @@ impl Transcript {
     /// Adds finished lines.
     pub(crate) fn commit(&mut self, kind: EntryKind, lines: impl IntoIterator<Item = StyledLine>) {
         let mut lines = lines.into_iter().peekable();
-        if lines.peek().is_none() {
-            return;
-        }
-        if self.needs_gap(kind) {
+        let Some(first) = lines.peek() else { return };
+        if self.needs_gap(kind) && !first.is_empty() {
             self.lines.push_back(StyledLine::default());
         }
         self.last = Some(kind);

@@ -14,9 +14,11 @@ pub(crate) fn seconds(millis: u64) -> String {
     }
 }
 
-/// A duration that has ended: short ones have tenths of a second.
+/// A duration that has ended: short ones have tenths of a second, and the shortest are empty.
 pub(crate) fn duration(millis: u64) -> String {
-    if millis < 10_000 {
+    if millis < 100 {
+        String::new()
+    } else if millis < 10_000 {
         format!("{}.{} s", millis / 1000, millis % 1000 / 100)
     } else {
         seconds(millis)
@@ -71,7 +73,7 @@ pub(crate) fn turn_end(
             StyledLine::new(Look::RED, &words)
         }
     };
-    if let Some(millis) = millis {
+    if let Some(millis) = millis.filter(|millis| *millis >= 100) {
         let join = if *outcome == Outcome::Done { " in" } else { " after" };
         line = line.with(Look::DIM, &format!("{join} {}", duration(millis)));
     }
