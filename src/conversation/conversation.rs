@@ -166,8 +166,8 @@ impl Conversation {
         match report {
             Report::Initialized(_) if self.session == SessionProgress::Ready => {
                 self.end_blocks(now);
+                self.end_tools();
                 self.turn = None;
-                self.tools.clear();
                 self.questions.clear();
                 self.session = SessionProgress::Restarting;
             }

@@ -92,7 +92,10 @@ impl PromptEditor {
             }
             (KeyCode::Left, _, _) => self.cursor = self.before(),
             (KeyCode::Right, _, _) => self.cursor = self.after(),
-            (KeyCode::Backspace, _, _) => self.delete(self.before()..self.cursor),
+            // Some terminals send Backspace as Ctrl-H.
+            (KeyCode::Backspace, _, _) | (KeyCode::Char('h'), true, _) => {
+                self.delete(self.before()..self.cursor)
+            }
             (KeyCode::Delete, _, _) => self.delete(self.cursor..self.after()),
             (KeyCode::Up, _, _) => self.up(room),
             (KeyCode::Down, _, _) => self.down(room),

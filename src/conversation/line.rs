@@ -95,6 +95,14 @@ impl StyledLine {
         }
     }
 
+    /// Adds a character, which is not a control character.
+    fn push_char(&mut self, look: Look, c: char) {
+        match self.spans.last_mut() {
+            Some(last) if last.look == look => last.text.push(c),
+            _ => self.spans.push(Span { look, text: c.to_string() }),
+        }
+    }
+
     /// Adds the pieces of another line.
     pub(crate) fn append(&mut self, other: StyledLine) {
         other.spans.into_iter().for_each(|span| self.push(span));
@@ -128,11 +136,11 @@ impl StyledLine {
                     Some(rest) => left = rest,
                     None => break 'spans,
                 }
-                line.push(Span { look, text: c.to_string() });
+                line.push_char(look, c);
             }
         }
         if room > 0 {
-            line.push(Span { look, text: "…".to_owned() });
+            line.push_char(look, '…');
         }
         line
     }
@@ -185,7 +193,7 @@ pub(crate) fn wrap(
         let mut row = prefix.clone().cut(room.saturating_sub(2));
         let (end, next) = row_end(&chars, at, room.saturating_sub(row.width()).max(1), breaks);
         for (c, look) in &chars[at..end] {
-            row.push(Span { look: *look, text: c.to_string() });
+            row.push_char(*look, *c);
         }
         rows.push(row);
         at = next;
@@ -239,7 +247,9 @@ fn clean(foreign: &str) -> Cow<'_, str> {
             c => out.push(c),
         }
         column += columns;
-        last = columns;
+        if columns > 0 {
+            last = columns;
+        }
     }
     Cow::Owned(text::line(&out))
 }

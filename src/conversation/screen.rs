@@ -6,7 +6,9 @@ use crate::line::{Breaks, StyledLine, char_width, wrap};
 /// Rows and columns of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalSize {
+    /// Its height.
     pub rows: u16,
+    /// Its width.
     pub cols: u16,
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum EntryKind {
 pub(crate) struct Transcript {
     /// Lines that are not printed yet.
     lines: VecDeque<StyledLine>,
+    /// Notices during a replay, which do not wait for its end.
+    notices: VecDeque<StyledLine>,
     last: Option<EntryKind>,
     /// The last lines ended a message: an empty line follows also before the same kind.
     is_closed: bool,
@@ -35,6 +37,7 @@ impl Transcript {
     pub(crate) fn new() -> Transcript {
         Transcript {
             lines: VecDeque::new(),
+            notices: VecDeque::new(),
             last: None,
             is_closed: false,
             is_replay: true,
@@ -44,6 +47,10 @@ impl Transcript {
 
     /// Adds finished lines.
     pub(crate) fn commit(&mut self, kind: EntryKind, lines: impl IntoIterator<Item = StyledLine>) {
+        if self.is_replay && kind == EntryKind::Notice {
+            self.notices.extend(lines);
+            return;
+        }
         let mut lines = lines.into_iter().peekable();
         let Some(first) = lines.peek() else { return };
         if self.needs_gap(kind) && !first.is_empty() {
@@ -87,6 +94,10 @@ impl Transcript {
 
     /// Returns the lines to print now.
     pub(crate) fn take(&mut self) -> VecDeque<StyledLine> {
-        if self.is_replay { VecDeque::new() } else { std::mem::take(&mut self.lines) }
+        let mut lines = std::mem::take(&mut self.notices);
+        if !self.is_replay {
+            lines.append(&mut self.lines);
+        }
+        lines
     }
 }

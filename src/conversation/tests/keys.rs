@@ -55,6 +55,7 @@ fn editing_keys_change_the_text() {
         ("abc Left Ctrl-u", "c"),
         ("abc Left Ctrl-k", "ab"),
         ("abc Left Backspace", "ac"),
+        ("abc Ctrl-h", "ab"),
         ("abc Left Delete", "ab"),
         ("a Alt-Enter b", "a\nb"),
         ("a Ctrl-j b", "a\nb"),

@@ -92,3 +92,15 @@ fn messages_with_different_ids_are_separate_paragraphs() {
     }
     assert_eq!(stage.screen()[..3], ["ab", "", "c"]);
 }
+
+#[test]
+fn frame_of_a_piece_does_not_grow_with_the_message() {
+    let mut stage = Stage::ready(80, 24);
+    for n in 0..3000 {
+        let end = if n % 50 == 49 { "\n\n" } else { " " };
+        let report = Report::Text { message: None, text: format!("word{n}{end}") };
+        stage.conversation.report(&report, 0);
+        let frame = stage.conversation.frame(0);
+        assert!(frame.len() < 1500, "{} bytes", frame.len());
+    }
+}

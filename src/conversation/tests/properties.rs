@@ -214,4 +214,25 @@ proptest! {
         let letters = |text: &str| text.chars().filter(char::is_ascii_lowercase).collect::<String>();
         prop_assert_eq!(letters(&stage.history().concat()), letters(&pieces.concat()));
     }
+
+    #[test]
+    fn resizes_never_leave_a_part_of_the_live_region(
+        steps in prop::collection::vec((20..110u16, 24..40u16, "[a-z漢 ]{0,9}"), 1..12),
+    ) {
+        let mut stage = Stage::ready(80, 24);
+        stage.prompt("go");
+        let call = tool("1", ToolKind::Execute, &"make ".repeat(30), ToolStatus::InProgress);
+        stage.report(Report::Tool(call));
+        for (cols, rows, text) in steps {
+            stage.resize(cols, rows);
+            stage.draw();
+            stage.text(&text);
+            stage.wait(1000);
+            let all = stage.history();
+            for begin in ["ada · ", ">", "• run make"] {
+                let is_part = |row: &&String| row.starts_with(begin) && **row != "> go";
+                prop_assert_eq!(all.iter().filter(is_part).count(), 1, "{}", all.join("\n"));
+            }
+        }
+    }
 }

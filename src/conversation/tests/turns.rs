@@ -264,6 +264,15 @@ fn replay_prints_only_its_last_lines() {
 }
 
 #[test]
+fn notice_during_a_replay_is_printed_at_once() {
+    let mut stage = Stage::new(60, 20);
+    stage.report(Report::User("earlier".to_owned()));
+    stage.conversation.notice("starts the agent");
+    stage.draw();
+    assert_eq!(stage.screen(), ["starts the agent", "", "ada · starting", ">"]);
+}
+
+#[test]
 fn second_replay_is_not_printed() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("one");
