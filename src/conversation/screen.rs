@@ -84,7 +84,12 @@ impl FrameWriter {
         if up > 0 {
             out.push_str(&format!("\u{1b}[{up}A"));
         }
-        out.push_str("\r\u{1b}[J");
+        // Not one sequence: tmux moves the rows of a screen that is cleared from its first row on
+        // into the scrollback.
+        out.push_str("\r\u{1b}[K");
+        if self.drawn_rows() > same + 1 {
+            out.push_str("\u{1b}[1B\u{1b}[J\u{1b}[1A");
+        }
         let none = StyledLine::default();
         let room = self.size.room();
         for line in finished {
@@ -112,6 +117,12 @@ impl FrameWriter {
         self.drawn = live;
         self.is_resized = false;
         out.into_bytes()
+    }
+
+    /// Returns the rows of the region on a terminal of this width.
+    fn drawn_rows(&self) -> usize {
+        let columns = self.size.room();
+        self.drawn.rows.iter().map(|row| rewrapped(row, usize::MAX, columns)).sum()
     }
 
     /// Returns the rows between the top of the region and the cursor. A terminal of another width

@@ -19,9 +19,9 @@ use unicode_width::UnicodeWidthChar;
 use crate::{Conversation, ConversationAction, Options, Sender, TerminalSize};
 
 /// Sequences that a frame may contain, apart from cursor movements.
-const SEQUENCES: [&str; 12] = [
-    "[?2026h", "[?2026l", "[?25l", "[?25h", "[J", "[0m", "[1m", "[2m", "[31m", "[32m", "[33m",
-    "[36m",
+const SEQUENCES: [&str; 13] = [
+    "[?2026h", "[?2026l", "[?25l", "[?25h", "[J", "[K", "[0m", "[1m", "[2m", "[31m", "[32m",
+    "[33m", "[36m",
 ];
 
 /// A conversation on a terminal that wraps its lines again when its width changes, as tmux does.
@@ -213,6 +213,8 @@ fn wrapped(line: &str, cols: u16) -> (usize, usize) {
 /// Asserts that the output has only sequences of the conversation.
 pub(super) fn check_sequences(bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).expect("UTF-8");
+    // tmux moves a screen that is cleared from its first row on into the scrollback.
+    assert!(text.matches("\u{1b}[J").count() == text.matches("\u{1b}[1B\u{1b}[J").count());
     let mut rest = text;
     while let Some(at) = rest.find(|c: char| c.is_control()) {
         rest = &rest[at..];
@@ -225,7 +227,7 @@ pub(super) fn check_sequences(bytes: &[u8]) {
         let moved = || {
             let digits =
                 sequence.strip_prefix('[')?.trim_start_matches(|c: char| c.is_ascii_digit());
-            digits.strip_prefix(['A', 'C'])
+            digits.strip_prefix(['A', 'B', 'C'])
         };
         rest = known.or_else(moved).unwrap_or_else(|| panic!("unknown sequence {sequence:.20?}"));
     }
