@@ -6,7 +6,7 @@ use crate::line::{Look, StyledLine};
 
 /// Commands in the list.
 const SHOWN: usize = 5;
-/// Characters of a description; agents send whole manuals.
+/// Characters of a name or description; agents send whole manuals.
 const ABOUT: usize = 200;
 
 #[derive(Debug, Default)]
@@ -20,11 +20,13 @@ pub(crate) struct CommandList {
 
 impl CommandList {
     pub(crate) fn set_commands(&mut self, commands: &[Command]) {
-        let short = |command: &Command| Command {
-            name: command.name.chars().take(ABOUT).collect(),
-            about: command.about.chars().take(ABOUT).collect(),
-        };
-        self.commands = commands.iter().map(short).collect();
+        self.commands = commands
+            .iter()
+            .map(|command| Command {
+                name: command.name.chars().take(ABOUT).collect(),
+                about: command.about.chars().take(ABOUT).collect(),
+            })
+            .collect();
         self.chosen = 0;
     }
 

@@ -440,8 +440,10 @@ impl Conversation {
 
     /// Prints the tool calls that have ended.
     fn print_ended_tools(&mut self) {
-        let (room, is_ready) = (self.room(), self.is_ready());
-        let (cwd, transcript) = (&self.options.cwd, &mut self.transcript);
+        let room = self.room();
+        let is_ready = self.is_ready();
+        let cwd = &self.options.cwd;
+        let transcript = &mut self.transcript;
         self.tools.retain(|tool| {
             let Some(ended) = tool.ended else { return true };
             let millis = is_ready.then(|| ended.saturating_sub(tool.since));

@@ -9,7 +9,7 @@ use crate::line::{Look, StyledLine};
 const SHOWN: usize = 12;
 /// Lines of one side that are compared. Longer texts are one change after their common beginning
 /// and end are removed.
-const COMPARED: usize = 4000;
+const COMPARED: usize = 2000;
 
 /// A change by lines.
 pub(crate) struct LineChange {
@@ -27,7 +27,7 @@ enum DiffMark {
     Skipped,
 }
 
-/// Compares both texts. Keeps only the lines that [`rows`] shows.
+/// Compares both texts. Keeps only the lines that [`LineChange::rows`] shows.
 pub(crate) fn compare(diff: &Diff) -> LineChange {
     let old: Vec<&str> = diff.old.as_deref().unwrap_or("").lines().collect();
     let new: Vec<&str> = diff.new.lines().collect();

@@ -205,7 +205,8 @@ impl PromptEditor {
         let mut rows = Vec::new();
         let mut line_start = 0;
         for line in self.text.split('\n') {
-            let (mut start, mut column) = (line_start, 0);
+            let mut start = line_start;
+            let mut column = 0;
             for (at, c) in line.char_indices() {
                 let width = shown_width(c, column);
                 if column + width > room && column > 0 {
@@ -248,25 +249,32 @@ impl PromptEditor {
         let start = self.scroll.clamp((row + 1).saturating_sub(most), row).min(last);
         self.scroll = start;
         let end = (start + most).min(rows.len());
-        let draw = |at: usize, range: &Range<usize>| {
-            let (mark, look) = if at == start && start > 0 {
-                ("↑ ", Look::DIM)
-            } else if at + 1 == end && end < rows.len() {
-                ("↓ ", Look::DIM)
-            } else if at == 0 {
-                ("> ", Look { is_bold: true, ..Look::CYAN })
-            } else {
-                ("  ", Look::PLAIN)
-            };
-            let row = StyledLine::new(look, mark).with(Look::PLAIN, &self.text[range.clone()]);
-            row.cut(room)
-        };
         let shown = rows.iter().enumerate().take(end).skip(start);
         EditorView {
-            rows: shown.map(|(at, range)| draw(at, range)).collect(),
+            rows: shown
+                .map(|(at, range)| {
+                    let has_more_above = at == start && start > 0;
+                    let has_more_below = at + 1 == end && end < rows.len();
+                    let mark = row_mark(at, has_more_above, has_more_below);
+                    mark.with(Look::PLAIN, &self.text[range.clone()]).cut(room)
+                })
+                .collect(),
             cursor_row: row - start,
             cursor_column: (MARK + column).min(room - 1),
         }
+    }
+}
+
+/// Returns what begins a row of the composer.
+fn row_mark(at: usize, has_more_above: bool, has_more_below: bool) -> StyledLine {
+    if has_more_above {
+        StyledLine::new(Look::DIM, "↑ ")
+    } else if has_more_below {
+        StyledLine::new(Look::DIM, "↓ ")
+    } else if at == 0 {
+        StyledLine::new(Look { is_bold: true, ..Look::CYAN }, "> ")
+    } else {
+        StyledLine::new(Look::PLAIN, "  ")
     }
 }
 

@@ -9,11 +9,10 @@ const SHOWN: usize = 6;
 
 /// Draws the entries around the current one, one row each.
 pub(crate) fn live(plan: &[PlanEntry], room: usize) -> Vec<StyledLine> {
-    let is_open = |entry: &PlanEntry| entry.state != PlanState::Completed;
     let current = plan
         .iter()
         .position(|entry| entry.state == PlanState::InProgress)
-        .or_else(|| plan.iter().position(is_open))
+        .or_else(|| plan.iter().position(|entry| entry.state == PlanState::Pending))
         .unwrap_or(plan.len());
     let last = plan.len().saturating_sub(SHOWN);
     let start = current.saturating_sub(SHOWN / 2).min(last);

@@ -147,7 +147,9 @@ impl FrameWriter {
 /// Returns the rows that a line up to the character at column `length` takes on a terminal of this
 /// width.
 fn rewrapped(line: &StyledLine, length: usize, columns: usize) -> usize {
-    let (mut rows, mut used, mut total) = (1, 0, 0);
+    let mut rows = 1;
+    let mut used = 0;
+    let mut total = 0;
     for width in line.text().chars().map(char_width) {
         if total > length {
             break;

@@ -78,7 +78,8 @@ pub(crate) fn turn_end(
         line = line.with(Look::DIM, &format!("{join} {}", duration(millis)));
     }
     if let Some(usage) = usage {
-        let input = usage.input + usage.cached_input + usage.cache_write;
+        let input =
+            usage.input.saturating_add(usage.cached_input).saturating_add(usage.cache_write);
         let used = format!(" · {} tokens in, {} out", tokens(input), tokens(usage.output));
         line = line.with(Look::DIM, &used);
         if let Some(cost) = usage.cost {
