@@ -10,7 +10,7 @@ use crate::screen::TerminalSize;
 /// Milliseconds in which a second Ctrl-C leaves.
 const LEAVE: u64 = 2000;
 
-/// A wish of the user, which the owner of the session carries out.
+/// A request of the user, which the owner of the session carries out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConversationAction {
     /// Send this prompt. The owner calls [`Conversation::prompt`] when it does.
