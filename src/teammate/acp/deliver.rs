@@ -36,6 +36,15 @@ pub(super) fn settle_doubts(state: &mut State, found: &[String], effects: &mut V
     effects.push(Effect::Member(MemberEffect::Acknowledge(received)));
 }
 
+/// Looks for messages in doubt in a replayed prompt that came after the session was ready.
+pub(super) fn replayed(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
+    let found: Vec<String> =
+        state.in_doubt.iter().filter(|id| text.contains(*id)).cloned().collect();
+    if state.session.is_ready() && state.turn.is_none() {
+        settle_doubts(state, &found, effects);
+    }
+}
+
 /// Sends the next prompt if the agent is free: what a person has typed, or else the waiting mail.
 pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.is_free() || state.agreed {
@@ -46,8 +55,9 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         effects.push(Effect::Show(Shown::Prompt { from: Sender::Typed, text }));
         return;
     }
-    let is_limited = state.limited_until().is_some_and(|until| now < until);
-    if !state.outbox.accepted || state.teamless || is_limited || state.waiting.is_empty() {
+    let pauses = [state.limited_until(), state.settled_at()];
+    let is_paused = pauses.into_iter().flatten().any(|until| now < until);
+    if !state.outbox.accepted || state.teamless || is_paused || state.waiting.is_empty() {
         return;
     }
     let count = one_prompt(&state.waiting);

@@ -38,6 +38,7 @@ impl State {
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.outbox.pause_until);
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
+        times.extend(self.settled_at());
         let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && self.filed.is_empty());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
         times.into_iter().filter(|at| *at > now).min()
@@ -128,6 +129,7 @@ fn handle_report(state: &mut State, report: Report, now: Timestamp, effects: &mu
     match report {
         Report::Initialized(agent) => greet(state, &agent, effects),
         Report::Ready { session, found, .. } => {
+            state.ready_at = now;
             deliver::settle_doubts(state, &found, effects);
             if state.role == AgentRole::Teammate {
                 state.outbox.push(OutboundOp::Session(session));
@@ -154,8 +156,8 @@ fn handle_report(state: &mut State, report: Report, now: Timestamp, effects: &mu
             let text = format!("from its agent: {}", text::short(&text, 200));
             effects.push(Effect::Member(MemberEffect::Warn(text)));
         }
-        Report::User(_)
-        | Report::Thought(_)
+        Report::User(text) => deliver::replayed(state, &text, effects),
+        Report::Thought(_)
         | Report::Plan(_)
         | Report::Commands(_)
         | Report::Mode { .. }

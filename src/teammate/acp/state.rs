@@ -17,6 +17,9 @@ use model::time::Timestamp;
 
 /// Milliseconds without an update after which a turn counts as silent: agents retry without a word.
 pub(super) const SILENCE_MS: u64 = 30_000;
+/// Milliseconds in which the replay of a loaded conversation may follow the reply to its load, as
+/// with gemini.
+const REPLAY_MS: u64 = 2000;
 /// Maximum length of the end of the agent's last message that is kept, in characters.
 pub(super) const LAST_WORDS: usize = 600;
 
@@ -73,6 +76,8 @@ pub(super) struct State {
     pub(super) turn: Option<RunningPrompt>,
     /// Urgent messages that are being taken into the running turn, by their tag.
     pub(super) steered: BTreeMap<String, Vec<String>>,
+    /// Time when the session was ready.
+    pub(super) ready_at: Timestamp,
     /// Messages that an earlier run has sent without a receipt.
     pub(super) in_doubt: BTreeSet<String>,
     pub(super) filed: Vec<FiledQuestion>,
@@ -122,6 +127,7 @@ impl State {
             typed: VecDeque::new(),
             turn: None,
             steered: BTreeMap::new(),
+            ready_at: Timestamp::default(),
             in_doubt: BTreeSet::new(),
             filed: Vec::new(),
             asked: 0,
@@ -144,6 +150,12 @@ impl State {
     /// Returns whether the agent can take a prompt now.
     pub(super) fn is_free(&self) -> bool {
         self.session.is_free() && self.turn.is_none()
+    }
+
+    /// Returns the time from which messages in doubt are sent again; `None` if there are none.
+    pub(super) fn settled_at(&self) -> Option<Timestamp> {
+        let is_ready = self.session.is_ready() && !self.in_doubt.is_empty();
+        is_ready.then(|| self.ready_at.plus_ms(REPLAY_MS))
     }
 
     /// Returns what the agent does; `None` before its session has begun.
