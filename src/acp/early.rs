@@ -30,10 +30,6 @@ impl EarlyUpdates {
         self.updates.is_empty()
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
-    }
-
     /// Removes all updates, and returns those of a session.
     pub(crate) fn take(&mut self, session: &str) -> Vec<Box<RawValue>> {
         let updates = std::mem::take(self).updates.into_iter();

@@ -40,15 +40,6 @@ impl UserMessages {
         Some(text)
     }
 
-    /// Forgets what was found, for a session that begins anew.
-    pub(crate) fn reset(&mut self) {
-        self.id = None;
-        self.text.clear();
-        for (_, is_found) in &mut self.sought {
-            *is_found = false;
-        }
-    }
-
     /// Ends the search and returns the texts that were found.
     pub(crate) fn take_found(&mut self) -> Vec<String> {
         let sought = std::mem::take(&mut self.sought).into_iter();

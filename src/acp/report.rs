@@ -23,11 +23,6 @@ pub struct AgentInfo {
 pub enum Report {
     /// The agent has answered `initialize`.
     Initialized(AgentInfo),
-    /// The session that was to be continued cannot be; a new one is made.
-    NotLoaded {
-        session: String,
-        why: String,
-    },
     /// Prompts can be sent. Follows all reports of a replayed conversation.
     Ready {
         session: String,

@@ -103,14 +103,9 @@ impl Session {
     /// Makes a session in place of the one that was to be continued.
     fn not_loaded(&mut self, why: String) {
         self.id = None;
-        self.early.clear();
-        self.calls.clear();
-        self.withdraw_questions();
-        self.end_user_message();
-        self.user.reset();
         let session = self.start.load.clone().unwrap_or_default();
-        self.reports.push(Report::NotLoaded { session, why });
-        self.create();
+        let words = format!("its session {session} cannot be continued: {why}");
+        self.refuse(Failure::other(&words));
     }
 
     pub(crate) fn created(&mut self, reply: RpcResult<'_>) {

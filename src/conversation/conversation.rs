@@ -12,6 +12,7 @@ use crate::status::SessionFacts;
 use crate::stream::TextStream;
 use crate::transcript::{EntryKind, Transcript};
 use crate::{markdown, plan, question, tool, words};
+use model::mail::protocol::parse_rendered;
 
 /// Rows of a prompt that are printed.
 const PROMPT_ROWS: usize = 12;
@@ -171,9 +172,6 @@ impl Conversation {
                 self.questions.clear();
                 self.session = SessionProgress::Restarting;
             }
-            Report::NotLoaded { why, .. } => {
-                self.notice(&format!("the earlier conversation cannot be continued: {why}"));
-            }
             Report::Ready { .. } => {
                 self.end_blocks(now);
                 self.end_tools();
@@ -201,7 +199,15 @@ impl Conversation {
                 self.notice(&format!("the message was not taken into the turn: {why}"));
             }
             _ if self.session == SessionProgress::Restarting => {}
-            Report::User(text) => self.show_prompt(&Sender::Typed, text, now),
+            Report::User(text) => {
+                // Prompts of phalanx are mail.
+                for (from, text) in parse_rendered(text).unwrap_or_default() {
+                    self.show_prompt(&Sender::Mail(from), text, now);
+                }
+                if parse_rendered(text).is_none() {
+                    self.show_prompt(&Sender::Typed, text, now);
+                }
+            }
             Report::Text { message, text } => self.add_text(message.as_ref(), text, now),
             Report::Thought(text) => self.add_thought(text, now),
             Report::Tool(call) => self.update_tool(call, now),

@@ -69,7 +69,9 @@ impl Conversation {
         if !rows.is_empty() && is_roomy {
             rows.push(StyledLine::default());
         }
-        let mut rows = last_rows(rows, left, room);
+        // On the narrowest terminals, the bar of a code line leaves no room for a wide character.
+        let rows = last_rows(rows, left, room).into_iter().map(|row| row.cut(room));
+        let mut rows: Vec<StyledLine> = rows.collect();
         // On a tall screen the status keeps its distance from what is printed.
         if rows.is_empty() && is_roomy && left > 0 && self.transcript.has_entries() {
             rows.push(StyledLine::default());

@@ -191,20 +191,16 @@ fn failed_load_is_reported_and_a_session_is_made() {
     let error = json!({"code": -32603, "message": "Internal error",
         "data": {"details": "Invalid session identifier"}});
     let reports = agent.reply_error("session/load", error);
-    let why = "Internal error: Invalid session identifier".to_owned();
-    let not_loaded = Report::NotLoaded { session: SESSION.to_owned(), why };
-    assert_eq!(reports, [Report::User("tag".to_owned()), not_loaded]);
-    let reports = agent.reply("session/new", json!({"sessionId": "s2"}));
-    let ready = Report::Ready { session: "s2".to_owned(), is_loaded: false, found: Vec::new() };
-    assert_eq!(reports, [ready]);
+    let Some(Report::Refused(failure)) = reports.last() else { panic!("{reports:?}") };
+    let why = format!("{SESSION} cannot be continued: Internal error: Invalid session identifier");
+    assert!(failure.said.ends_with(&why), "{failure:?}");
 }
 
 #[test]
-fn agent_that_cannot_load_gets_a_new_session() {
+fn agent_that_cannot_load_is_refused() {
     let mut agent = FakeAgent::new(loading(&[]));
     let reports = agent.initialize(json!({}));
-    assert!(matches!(reports.last(), Some(Report::NotLoaded { .. })));
-    assert_eq!(agent.reply("session/new", json!({"sessionId": SESSION})), [ready(false, &[])]);
+    assert!(matches!(reports.last(), Some(Report::Refused(_))));
 }
 
 #[test]

@@ -147,6 +147,8 @@ impl Typed {
 
 /// [`Decision::by`] of a request whose dialog closed without an answer from phalanx.
 pub const BY_PANE: &str = "pane";
+/// The error of a denial without a reason.
+pub const DENIED: &str = "denied";
 
 /// The decision that ended a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -337,7 +339,7 @@ impl Question {
                         permission_updates: decision.updates.clone(),
                     },
                     false => {
-                        let error = decision.reason.clone().unwrap_or_else(|| "denied".to_owned());
+                        let error = decision.reason.clone().unwrap_or_else(|| DENIED.to_owned());
                         PermissionVerdict::Denied { error }
                     }
                 };

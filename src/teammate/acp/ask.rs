@@ -6,7 +6,7 @@ use super::super::words::AgentRole;
 use super::effect::{Effect, Shown};
 use super::state::{FiledQuestion, State};
 use acp::{OptionKind, Question, QuestionId, ToolCall, ToolContent, ToolKind};
-use model::decisions::question::Typed;
+use model::decisions::question::{DENIED, Typed};
 use model::id::RequestId;
 use model::mail::protocol::{
     Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
@@ -156,7 +156,12 @@ pub(super) fn answer_in_pane(
         OptionKind::RejectOnce | OptionKind::RejectAlways => Some(false),
         OptionKind::Other => None,
     };
-    let words = text::short(&name, 80);
+    let verdict = match allowed {
+        Some(true) => "allowed",
+        Some(false) => "denied",
+        None => "answered",
+    };
+    let words = format!("{verdict} here: {}", text::short(&name, 80));
     effects.push(Effect::Show(Shown::Decided { id, words }));
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
@@ -184,7 +189,9 @@ pub(super) fn answered(
 ) -> bool {
     let (allowed, reason) = match &answer.verdict {
         PermissionVerdict::Allowed { .. } => (true, None),
-        PermissionVerdict::Denied { error } => (false, Some(error.clone())),
+        PermissionVerdict::Denied { error } => {
+            (false, Some(error.clone()).filter(|error| error != DENIED))
+        }
     };
     decide(state, &answer.request_id, (allowed, reason), effects)
 }

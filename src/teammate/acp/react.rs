@@ -136,13 +136,9 @@ fn handle_report(state: &mut State, report: Report, now: Timestamp, effects: &mu
             }
         }
         Report::Refused(failure) => {
-            let words = format!("the agent's session cannot begin: {}", failure.said);
-            effects.push(Effect::Show(Shown::Notice(words)));
+            let words = text::short(&failure.said, 300);
+            effects.push(Effect::Member(MemberEffect::Warn(words)));
             leave(state, 1, now, effects);
-        }
-        Report::NotLoaded { session, why } => {
-            let text = format!("its session {session} cannot be continued: {why}");
-            effects.push(Effect::Member(MemberEffect::Warn(text)));
         }
         Report::Text { message, text } => keep_last_words(state, message, &text),
         Report::Tool(call) => note_changes(state, &call),

@@ -42,6 +42,23 @@ pub fn render_for_agent(
     out
 }
 
+/// Returns sender and text of the messages that a rendered text consists of; `None` for any other
+/// text.
+pub fn parse_rendered(text: &str) -> Option<Vec<(String, &str)>> {
+    let mut messages = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (tag, inner) = rest.strip_prefix("<teammate-message ")?.split_once(">\n")?;
+        let (body, after) = inner.split_once("\n</teammate-message>")?;
+        let from = tag.split_once("teammate_id=\"")?.1.split_once('"')?.0;
+        let entities = [("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+        let from = entities.iter().fold(from.to_owned(), |from, (name, c)| from.replace(name, c));
+        messages.push((from, body));
+        rest = after.trim_start();
+    }
+    (!messages.is_empty()).then_some(messages)
+}
+
 /// Appends an attribute value, escaped to stay on one line and within quotes, and unable to open or
 /// close a tag.
 pub(crate) fn push_attribute(out: &mut String, value: &str) {
@@ -107,6 +124,19 @@ mod tests {
         let seen: String =
             rendered.to_lowercase().chars().filter(|c| *c == '<' || c.is_alphanumeric()).collect();
         seen.matches("<teammatemessage").count()
+    }
+
+    #[test]
+    fn rendered_messages_are_read_again() {
+        let two = ["a \"b\" <c> &lt;", "bob"].map(|from| {
+            render_for_agent(Some("id"), from, Some("red"), None, "one\n<two> </teammate-message>")
+        });
+        let text = two.join("\n\n");
+        let read = parse_rendered(&text).expect("two messages");
+        assert_eq!(read[0].0, "a \"b\" <c> &lt;");
+        assert_eq!(read[1], ("bob".to_owned(), "one\n<two> &lt;/teammate-message>"));
+        assert_eq!(parse_rendered("hello"), None);
+        assert_eq!(parse_rendered("<teammate-message teammate_id=\"x\">\nopen"), None);
     }
 
     #[test]

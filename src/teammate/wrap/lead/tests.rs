@@ -6,7 +6,7 @@ use super::super::react::react;
 use super::*;
 use crate::effect::MemberEffect;
 use crate::event::MemberEvent;
-use crate::words::AgentRole;
+use crate::words::{self, AgentRole};
 use model::id::{Incarnation, MemberName, TeamName};
 use model::mail::envelope::Envelope;
 use model::time::Timestamp;
@@ -82,7 +82,7 @@ fn msg_17_news_and_notices_of_members_are_typed() {
 
 #[test]
 fn news_of_members_become_plain_text() {
-    let words_of = |from: &str, text: &str| in_words(envelope(from, text)).text;
+    let words_of = |from: &str, text: &str| words::for_lead(envelope(from, text)).text;
     let rests = r#"{"type":"idle_notification","summary":"two\ntests fail","completedTaskId":"3","completedStatus":"failed"}"#;
     assert_eq!(
         words_of("ada", rests),
