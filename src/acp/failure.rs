@@ -3,7 +3,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::report::{Failure, FailureKind};
+use crate::report::{AgentFailure, FailureKind};
 use crate::wire::{RpcError, parse_or_default};
 
 /// The longest text of a failure, in characters.
@@ -51,7 +51,7 @@ const LIMITED: &[&str] = &[
 const NEEDS_LOGIN: &[&str] =
     &[" 401 ", " log in ", " login ", " logged in ", " api key", " apikey", " unauthorized "];
 
-impl Failure {
+impl AgentFailure {
     pub(crate) fn other(text: &str) -> Self {
         Self { kind: FailureKind::Other, said: one_line(text, LONGEST_TEXT) }
     }
@@ -153,8 +153,8 @@ mod tests {
 
     use super::*;
 
-    fn failure(code: i64, message: &str, data: Value) -> Failure {
-        Failure::from_error(&RpcError { code, message: message.to_owned(), data })
+    fn failure(code: i64, message: &str, data: Value) -> AgentFailure {
+        AgentFailure::from_error(&RpcError { code, message: message.to_owned(), data })
     }
 
     #[test]

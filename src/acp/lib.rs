@@ -19,12 +19,12 @@ mod wire;
 mod writer;
 
 pub use report::{
-    AgentInfo, Choice, Command, Diff, Failure, FailureKind, OptionKind, Outcome, PlanEntry,
-    PlanState, Question, QuestionId, QuestionOption, Report, TokenUsage, ToolCall, ToolContent,
-    ToolKind, ToolStatus, TurnEnd,
+    AgentCommand, AgentFailure, AgentInfo, AgentQuestion, Diff, EndedTurn, FailureKind, OptionKind,
+    Outcome, PlanEntry, PlanState, QuestionId, QuestionOption, SessionMode, SessionReport,
+    TokenUsage, ToolContent, ToolKind, ToolStatus, ToolUse,
 };
 pub use session::Session;
-pub use start::{AgentTraits, McpServer, ModeChoice, Start, UsageCount};
+pub use start::{AgentTraits, McpServer, ModeChoice, SessionStart, UsageBasis};
 
 #[cfg(test)]
 mod tests;

@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use crate::report::{
-    OptionKind, Question, QuestionId, QuestionOption, ToolCall, ToolContent, ToolKind,
+    AgentQuestion, OptionKind, QuestionId, QuestionOption, ToolContent, ToolKind, ToolUse,
 };
 use crate::wire::OptionPart;
 
 /// The most questions that can be open. An agent waits for each.
 const MOST_QUESTIONS: usize = 256;
 
-impl Question {
+impl AgentQuestion {
     /// Returns the option that allows this once, or that rejects it. It never returns a permanent
     /// permission, and a permanent rejection only without another one. Of several options it takes
     /// the first, which for a plan keeps the more careful mode.
@@ -24,7 +24,7 @@ impl Question {
         }
     }
 
-    pub(crate) fn new(id: QuestionId, tool: ToolCall, options: Vec<OptionPart>) -> Self {
+    pub(crate) fn new(id: QuestionId, tool: ToolUse, options: Vec<OptionPart>) -> Self {
         let plan = if tool.kind == ToolKind::SwitchMode { plan_of(&tool) } else { None };
         let options = options.into_iter().map(|option| QuestionOption {
             id: option.option_id,
@@ -36,7 +36,7 @@ impl Question {
 }
 
 /// Returns the text of a plan, which is in the input or in the content.
-fn plan_of(tool: &ToolCall) -> Option<String> {
+fn plan_of(tool: &ToolUse) -> Option<String> {
     if let Some(plan) = tool.input.get("plan").and_then(Value::as_str) {
         return Some(plan.to_owned());
     }
@@ -59,11 +59,11 @@ pub(crate) struct QuestionTable {
 struct AskedQuestion {
     /// The id of the agent's request, a number or a text.
     request: Value,
-    question: Question,
+    question: AgentQuestion,
 }
 
 impl QuestionTable {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Question> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &AgentQuestion> {
         self.open.iter().map(|open| &open.question)
     }
 
@@ -74,15 +74,15 @@ impl QuestionTable {
     pub(crate) fn add(
         &mut self,
         request: Value,
-        tool: ToolCall,
+        tool: ToolUse,
         options: Vec<OptionPart>,
-    ) -> &Question {
+    ) -> &AgentQuestion {
         self.last += 1;
-        let question = Question::new(QuestionId(self.last), tool, options);
+        let question = AgentQuestion::new(QuestionId(self.last), tool, options);
         &self.open.push_mut(AskedQuestion { request, question }).question
     }
 
-    pub(crate) fn get(&self, id: QuestionId) -> Option<&Question> {
+    pub(crate) fn get(&self, id: QuestionId) -> Option<&AgentQuestion> {
         self.iter().find(|question| question.id == id)
     }
 

@@ -20,7 +20,7 @@ pub struct AgentInfo {
 
 /// A report of a session.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Report {
+pub enum SessionReport {
     /// The agent has answered `initialize`.
     Initialized(AgentInfo),
     /// Prompts can be sent. Follows all reports of a replayed conversation.
@@ -28,11 +28,11 @@ pub enum Report {
         session: String,
         /// The conversation of an earlier run goes on.
         is_loaded: bool,
-        /// The tags of [`Start::seek`](crate::Start) that were found in the replay.
+        /// The tags of [`SessionStart::seek`](crate::Start) that were found in the replay.
         found: Vec<String>,
     },
     /// The session cannot begin: the process is to be ended.
-    Refused(Failure),
+    Refused(AgentFailure),
     /// A message of the user in a replayed conversation.
     User(String),
     /// A piece of the agent's answer. Pieces of one message have the same id, if they have one.
@@ -43,15 +43,15 @@ pub enum Report {
     /// A piece of the agent's reasoning.
     Thought(String),
     /// A tool call is new or has changed; this is its whole state.
-    Tool(ToolCall),
+    Tool(ToolUse),
     /// The whole plan, which replaces the last one.
     Plan(Vec<PlanEntry>),
     /// The commands that the agent offers, as `/name`.
-    Commands(Vec<Command>),
+    Commands(Vec<AgentCommand>),
     /// The current mode, and all modes. Empty for an agent without modes.
     Mode {
         current: String,
-        available: Vec<Choice>,
+        available: Vec<SessionMode>,
     },
     /// The current model.
     Model(String),
@@ -73,21 +73,21 @@ pub enum Report {
         result: Result<(), String>,
     },
     /// The agent asks; [`Session::answer`](crate::Session::answer) answers.
-    Asked(Question),
+    Asked(AgentQuestion),
     /// The question is over without an answer of this side: the turn has ended, or the agent has
     /// withdrawn it.
     Withdrawn {
         id: QuestionId,
     },
     /// The turn has ended, and the next prompt can be sent.
-    Ended(TurnEnd),
+    Ended(EndedTurn),
     /// Something that is not part of the protocol was received, for the log.
     Fault(String),
 }
 
 /// The end of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TurnEnd {
+pub struct EndedTurn {
     /// The tag of its prompt.
     pub tag: String,
     pub outcome: Outcome,
@@ -103,12 +103,12 @@ pub enum Outcome {
     /// A stop reason other than the end of the turn: `max_tokens`, `max_turn_requests`, `refusal`,
     /// or an unknown one.
     Stopped(String),
-    Failed(Failure),
+    Failed(AgentFailure),
 }
 
 /// An error of the agent or of its API.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct AgentFailure {
     pub kind: FailureKind,
     /// One line.
     pub said: String,
@@ -140,7 +140,7 @@ pub struct TokenUsage {
 
 /// A tool call, merged from its parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolCall {
+pub struct ToolUse {
     pub id: String,
     /// May be empty.
     pub title: String,
@@ -213,7 +213,7 @@ pub enum PlanState {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
+pub struct AgentCommand {
     /// Without the slash.
     pub name: String,
     pub about: String,
@@ -221,7 +221,7 @@ pub struct Command {
 
 /// One of several values, such as a mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct SessionMode {
     pub id: String,
     pub name: String,
 }
@@ -232,10 +232,10 @@ pub struct QuestionId(pub u64);
 
 /// A permission that the agent asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct AgentQuestion {
     pub id: QuestionId,
     /// The tool call, with all that its earlier parts said.
-    pub tool: ToolCall,
+    pub tool: ToolUse,
     /// In the agent's order.
     pub options: Vec<QuestionOption>,
     /// The text of the plan, if the agent asks to leave its plan mode.

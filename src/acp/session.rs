@@ -10,14 +10,14 @@ use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, replace_lone_surrogate
 use crate::questions::{QuestionTable, cancelled, selected};
 use crate::replay::UserMessages;
 use crate::report::{
-    AgentInfo, Failure, Outcome, Question, QuestionId, Report, TokenUsage, TurnEnd,
+    AgentFailure, AgentInfo, AgentQuestion, EndedTurn, Outcome, QuestionId, SessionReport,
+    TokenUsage,
 };
 use crate::settings::SessionSettings;
-use crate::setup::RpcResult;
-use crate::start::{ModeChoice, Start};
+use crate::start::{ModeChoice, SessionStart};
 use crate::turn::Turn;
 use crate::usage::UsageMeter;
-use crate::wire::{PromptReply, RpcMessage, SteerReply, parse_or_default};
+use crate::wire::{PromptReply, RpcMessage, RpcResult, SteerReply, parse_or_default};
 use crate::writer::{AwaitedReply, RequestWriter};
 
 /// The most faults that are reported one by one.
@@ -40,7 +40,7 @@ const EXCERPT: usize = 120;
 /// ```
 #[derive(Debug)]
 pub struct Session {
-    pub(crate) start: Start,
+    pub(crate) start: SessionStart,
     pub(crate) agent: AgentInfo,
     pub(crate) phase: SessionPhase,
     pub(crate) id: Option<String>,
@@ -48,7 +48,7 @@ pub struct Session {
     pub(crate) lines: LineSplitter,
     pub(crate) writer: RequestWriter,
     /// Reports that [`Session::receive`] returns next.
-    pub(crate) reports: Vec<Report>,
+    pub(crate) reports: Vec<SessionReport>,
     pub(crate) early: EarlyUpdates,
     pub(crate) settings: SessionSettings,
     pub(crate) calls: CallTable,
@@ -69,11 +69,11 @@ pub(crate) enum SessionPhase {
 
 impl Session {
     /// Begins a session: its first output initializes the agent.
-    pub fn new(start: Start) -> Self {
+    pub fn new(start: SessionStart) -> Self {
         Self::with_longest_line(start, LONGEST_LINE)
     }
 
-    pub(crate) fn with_longest_line(start: Start, limit: usize) -> Self {
+    pub(crate) fn with_longest_line(start: SessionStart, limit: usize) -> Self {
         let mut session = Self {
             agent: AgentInfo::default(),
             phase: SessionPhase::Starting,
@@ -98,7 +98,7 @@ impl Session {
 
     /// Takes bytes from the agent's standard output, cut anywhere, and returns what they say. First
     /// come the reports that other calls have caused; without bytes, only these.
-    pub fn receive(&mut self, bytes: &[u8]) -> Vec<Report> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Vec<SessionReport> {
         // Taken out for the time of the call, because the handler needs the rest of the session.
         let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
         lines.feed(bytes, |line| self.handle_line(line));
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// The open questions, oldest first.
-    pub fn questions(&self) -> impl Iterator<Item = &Question> {
+    pub fn questions(&self) -> impl Iterator<Item = &AgentQuestion> {
         self.questions.iter()
     }
 
@@ -155,7 +155,7 @@ impl Session {
         true
     }
 
-    /// Sends a text into the turn that runs. [`Report::Steered`] has the result. Returns false
+    /// Sends a text into the turn that runs. [`SessionReport::Steered`] has the result. Returns false
     /// without effect if no turn runs, it is being cancelled, or the agent cannot do it.
     pub fn steer(&mut self, tag: &str, text: &str) -> bool {
         let is_running = self.turn.as_ref().is_some_and(|turn| !turn.is_cancelled);
@@ -200,27 +200,28 @@ impl Session {
         true
     }
 
-    /// Asks for a mode, also while a turn runs. [`Report::Mode`] confirms it, and
-    /// [`Report::Notice`] has the reason of a refusal. No effect before the session is ready.
+    /// Asks for a mode, also while a turn runs. [`SessionReport::Mode`] confirms it, and
+    /// [`SessionReport::Notice`] has the reason of a refusal. No effect before the session is ready.
     pub fn set_mode(&mut self, mode: &ModeChoice) {
         if !self.is_ready() {
             return;
         }
         match self.settings.change_for_mode(mode) {
             Ok(change) => self.send_setting(change, AwaitedReply::Setting),
-            Err(why) => self.reports.push(Report::Notice(why)),
+            Err(why) => self.reports.push(SessionReport::Notice(why)),
         }
     }
 
     /// Ends the session because the agent has exited: its output ends. Returns the last reports.
-    pub fn end(&mut self) -> Vec<Report> {
+    pub fn end(&mut self) -> Vec<SessionReport> {
         let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
         lines.finish(|line| self.handle_line(line));
-        let failure = Failure::other("the agent has exited");
+        let failure = AgentFailure::other("the agent has exited");
         self.end_user_message();
         for sent in self.writer.abandon().collect::<Vec<_>>() {
             if let AwaitedReply::Steer { tag } = sent {
-                self.reports.push(Report::Steered { tag, result: Err(failure.said.clone()) });
+                self.reports
+                    .push(SessionReport::Steered { tag, result: Err(failure.said.clone()) });
             }
         }
         if self.turn.is_some() {
@@ -232,7 +233,8 @@ impl Session {
         self.withdraw_questions();
         if self.faults > REPORTED_FAULTS {
             let count = self.faults - REPORTED_FAULTS;
-            self.reports.push(Report::Fault(format!("{count} more faults were not reported")));
+            self.reports
+                .push(SessionReport::Fault(format!("{count} more faults were not reported")));
         }
         self.phase = SessionPhase::Over;
         // Nothing can be written to it.
@@ -240,29 +242,29 @@ impl Session {
         std::mem::take(&mut self.reports)
     }
 
-    pub(crate) fn refuse(&mut self, failure: Failure) {
+    pub(crate) fn refuse(&mut self, failure: AgentFailure) {
         self.phase = SessionPhase::Over;
-        self.reports.push(Report::Refused(failure));
+        self.reports.push(SessionReport::Refused(failure));
     }
 
     pub(crate) fn fault(&mut self, what: &str, excerpt: &str) {
         self.faults += 1;
         if self.faults <= REPORTED_FAULTS {
             let fault = format!("{what}: {}", one_line(excerpt, EXCERPT));
-            self.reports.push(Report::Fault(fault));
+            self.reports.push(SessionReport::Fault(fault));
         }
     }
 
     /// Reports the user's message that is complete.
     pub(crate) fn end_user_message(&mut self) {
-        self.reports.extend(self.user.end().map(Report::User));
+        self.reports.extend(self.user.end().map(SessionReport::User));
     }
 
     /// Answers all questions as cancelled.
     pub(crate) fn withdraw_questions(&mut self) {
         for (request, id) in self.questions.take() {
             self.writer.reply(&request, cancelled());
-            self.reports.push(Report::Withdrawn { id });
+            self.reports.push(SessionReport::Withdrawn { id });
         }
     }
 
@@ -321,9 +323,9 @@ impl Session {
             AwaitedReply::Steer { tag } => {
                 let result = match reply {
                     Ok(result) => steer_result(&parse_or_default(result)),
-                    Err(error) => Err(Failure::from_reply(error).said),
+                    Err(error) => Err(AgentFailure::from_reply(error).said),
                 };
-                self.reports.push(Report::Steered { tag, result });
+                self.reports.push(SessionReport::Steered { tag, result });
             }
         }
     }
@@ -348,7 +350,7 @@ impl Session {
             self.mark_received();
         }
         if let Some(Turn { tag, .. }) = self.turn.take() {
-            self.reports.push(Report::Ended(TurnEnd { tag, outcome, usage }));
+            self.reports.push(SessionReport::Ended(EndedTurn { tag, outcome, usage }));
         }
     }
 
@@ -356,7 +358,7 @@ impl Session {
     pub(crate) fn mark_received(&mut self) {
         if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.is_received) {
             turn.is_received = true;
-            self.reports.push(Report::Received { tag: turn.tag.clone() });
+            self.reports.push(SessionReport::Received { tag: turn.tag.clone() });
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::report::{Choice, Report};
+use crate::report::{SessionMode, SessionReport};
 use crate::start::ModeChoice;
 use crate::wire::{ChoiceReply, GroupReply, ModelsReply, ModesReply, OptionReply, SessionReply};
 
@@ -24,7 +24,7 @@ pub(crate) struct SessionSettings {
 #[derive(Debug)]
 struct ChoiceList {
     current: String,
-    available: Vec<Choice>,
+    available: Vec<SessionMode>,
 }
 
 #[derive(Debug)]
@@ -231,7 +231,7 @@ impl SessionSettings {
     }
 
     /// Returns reports of a mode and a model that were not reported yet.
-    pub(crate) fn changes(&mut self) -> Vec<Report> {
+    pub(crate) fn changes(&mut self) -> Vec<SessionReport> {
         let mut reports = Vec::new();
         let mode = self.mode().map(|modes| modes.current.clone());
         if mode.is_some() && mode != self.reported_mode {
@@ -243,16 +243,16 @@ impl SessionSettings {
             && !current.is_empty()
             && model != self.reported_model
         {
-            reports.push(Report::Model(current.clone()));
+            reports.push(SessionReport::Model(current.clone()));
             self.reported_model = model;
         }
         reports
     }
 
-    pub(crate) fn mode_report(&self) -> Option<Report> {
+    pub(crate) fn mode_report(&self) -> Option<SessionReport> {
         let modes = self.mode()?;
         let (current, available) = (modes.current.clone(), modes.available.clone());
-        Some(Report::Mode { current, available })
+        Some(SessionReport::Mode { current, available })
     }
 
     fn mode(&self) -> Option<&ChoiceList> {
@@ -312,12 +312,12 @@ fn is_true(value: &str) -> bool {
     matches!(value, "true" | "on")
 }
 
-fn names(choices: &[Choice]) -> String {
+fn names(choices: &[SessionMode]) -> String {
     let ids: Vec<&str> = choices.iter().map(|choice| &*choice.id).collect();
     ids.join(", ")
 }
 
-impl Choice {
+impl SessionMode {
     fn from_reply(reply: ChoiceReply) -> Option<Self> {
         let id = reply.model_id.or(reply.value).or(reply.id)?;
         let name = if reply.name.is_empty() { id.clone() } else { reply.name };
@@ -327,14 +327,16 @@ impl Choice {
 
 impl From<ModesReply> for ChoiceList {
     fn from(reply: ModesReply) -> Self {
-        let available = reply.available_modes.into_iter().filter_map(Choice::from_reply).collect();
+        let available =
+            reply.available_modes.into_iter().filter_map(SessionMode::from_reply).collect();
         Self { current: reply.current_mode_id, available }
     }
 }
 
 impl From<ModelsReply> for ChoiceList {
     fn from(reply: ModelsReply) -> Self {
-        let available = reply.available_models.into_iter().filter_map(Choice::from_reply).collect();
+        let available =
+            reply.available_models.into_iter().filter_map(SessionMode::from_reply).collect();
         Self { current: reply.current_model_id, available }
     }
 }
@@ -343,11 +345,11 @@ impl From<OptionReply> for SessionOption {
     fn from(reply: OptionReply) -> Self {
         let mut available = Vec::new();
         for item in &reply.options {
-            let choice = serde_json::from_str(item.get()).ok().and_then(Choice::from_reply);
+            let choice = serde_json::from_str(item.get()).ok().and_then(SessionMode::from_reply);
             if let Some(choice) = choice {
                 available.push(choice);
             } else if let Ok(group) = serde_json::from_str::<GroupReply>(item.get()) {
-                available.extend(group.options.into_iter().filter_map(Choice::from_reply));
+                available.extend(group.options.into_iter().filter_map(SessionMode::from_reply));
             }
         }
         let is_boolean = reply.current_value.is_boolean();

@@ -4,17 +4,14 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::report::{AgentInfo, Failure, Report};
+use crate::report::{AgentFailure, AgentInfo, SessionReport};
 use crate::session::{Session, SessionPhase};
 use crate::settings::SettingRequest;
-use crate::wire::{InitializeReply, SessionReply, parse_or_default};
+use crate::wire::{InitializeReply, RpcResult, SessionReply, parse_or_default};
 use crate::writer::AwaitedReply;
 
 /// The version of the protocol.
 const VERSION: u64 = 1;
-
-/// The result of a request, or its error.
-pub(crate) type RpcResult<'a> = Result<Option<&'a RawValue>, &'a RawValue>;
 
 impl Session {
     pub(crate) fn initialize(&mut self) {
@@ -34,15 +31,15 @@ impl Session {
     pub(crate) fn initialized(&mut self, reply: RpcResult<'_>) {
         let reply: InitializeReply = match reply {
             Ok(result) => parse_or_default(result),
-            Err(error) => return self.refuse(Failure::from_reply(error)),
+            Err(error) => return self.refuse(AgentFailure::from_reply(error)),
         };
         let version = reply.protocol_version.unwrap_or(VERSION);
         if version != VERSION {
             let why = format!("the agent needs version {version} of the protocol, not {VERSION}");
-            return self.refuse(Failure::other(&why));
+            return self.refuse(AgentFailure::other(&why));
         }
         self.agent = AgentInfo::from(reply);
-        self.reports.push(Report::Initialized(self.agent.clone()));
+        self.reports.push(SessionReport::Initialized(self.agent.clone()));
         match self.start.load.clone() {
             Some(session) => self.load(&session),
             None => self.create(),
@@ -96,7 +93,7 @@ impl Session {
                 self.is_loaded = true;
                 self.configure(parse_or_default(result));
             }
-            Err(error) => self.not_loaded(Failure::from_reply(error).said),
+            Err(error) => self.not_loaded(AgentFailure::from_reply(error).said),
         }
     }
 
@@ -105,16 +102,16 @@ impl Session {
         self.id = None;
         let session = self.start.load.clone().unwrap_or_default();
         let words = format!("its session {session} cannot be continued: {why}");
-        self.refuse(Failure::other(&words));
+        self.refuse(AgentFailure::other(&words));
     }
 
     pub(crate) fn created(&mut self, reply: RpcResult<'_>) {
         let reply: SessionReply = match reply {
             Ok(result) => parse_or_default(result),
-            Err(error) => return self.refuse(Failure::from_reply(error)),
+            Err(error) => return self.refuse(AgentFailure::from_reply(error)),
         };
         let Some(session) = reply.session_id.clone() else {
-            return self.refuse(Failure::other("the agent's new session has no id"));
+            return self.refuse(AgentFailure::other("the agent's new session has no id"));
         };
         // The reply is older than the updates that were kept: they have their effect after it.
         self.settings.replace(reply);
@@ -143,7 +140,7 @@ impl Session {
         match &self.start.mode {
             Some(mode) => match self.settings.change_for_mode(mode) {
                 Ok(change) => self.send_setting(change, AwaitedReply::StartMode),
-                Err(why) => self.refuse(Failure::other(&why)),
+                Err(why) => self.refuse(AgentFailure::other(&why)),
             },
             None => self.become_ready(),
         }
@@ -178,10 +175,10 @@ impl Session {
     pub(crate) fn mode_changed(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         let before = self.reports.len();
         if let Err(failure) = self.confirm_setting(change, reply) {
-            return self.reports.push(Report::Notice(failure.said));
+            return self.reports.push(SessionReport::Notice(failure.said));
         }
         // The agent may have reported the mode in an update already.
-        let is_mode = |report: &Report| matches!(report, Report::Mode { .. });
+        let is_mode = |report: &SessionReport| matches!(report, SessionReport::Mode { .. });
         if !self.reports[before..].iter().any(is_mode) {
             self.reports.extend(self.settings.mode_report());
         }
@@ -191,11 +188,11 @@ impl Session {
         &mut self,
         change: SettingRequest,
         reply: RpcResult<'_>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), AgentFailure> {
         match reply {
             Ok(result) => {
                 let confirmed = self.settings.confirm(change, parse_or_default(result));
-                confirmed.map_err(|why| Failure::other(&why))?;
+                confirmed.map_err(|why| AgentFailure::other(&why))?;
                 self.report_settings();
                 Ok(())
             }
@@ -203,12 +200,12 @@ impl Session {
         }
     }
 
-    fn setting_failure(&self, change: &SettingRequest, error: &RawValue) -> Failure {
-        let Failure { kind, said } = Failure::from_reply(error);
+    fn setting_failure(&self, change: &SettingRequest, error: &RawValue) -> AgentFailure {
+        let AgentFailure { kind, said } = AgentFailure::from_reply(error);
         let offered = self.settings.offered(change);
         let offered = offered.map(|names| format!("; it offers {names}")).unwrap_or_default();
         let text = format!("the agent refuses the {}: {said}{offered}", change.name());
-        Failure { kind, ..Failure::other(&text) }
+        AgentFailure { kind, ..AgentFailure::other(&text) }
     }
 
     pub(crate) fn report_settings(&mut self) {
@@ -221,7 +218,7 @@ impl Session {
         self.end_user_message();
         self.calls.clear();
         let (is_loaded, found) = (self.is_loaded, self.user.take_found());
-        self.reports.push(Report::Ready { session, is_loaded, found });
+        self.reports.push(SessionReport::Ready { session, is_loaded, found });
     }
 }
 

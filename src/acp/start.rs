@@ -2,7 +2,7 @@
 
 /// The parameters of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Start {
+pub struct SessionStart {
     /// The absolute path of its directory.
     pub cwd: String,
     pub mcp: Vec<McpServer>,
@@ -30,7 +30,7 @@ pub enum ModeChoice {
 /// What differs between agents and is not said in the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AgentTraits {
-    pub usage: UsageCount,
+    pub usage: UsageBasis,
     /// Begins a piece of the answer that says why the turn has failed, although its stop reason is
     /// `end_turn`.
     pub failure_prefix: Option<String>,
@@ -38,7 +38,7 @@ pub struct AgentTraits {
 
 /// What the tokens in the reply to a prompt count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UsageCount {
+pub enum UsageBasis {
     #[default]
     Turn,
     /// All turns of the session so far.

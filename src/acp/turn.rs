@@ -2,7 +2,7 @@
 //! succeeded: codex marks failures in updates, copilot only in its text.
 
 use crate::failure::{REQUEST_CANCELLED, parse_error, prefix};
-use crate::report::{Failure, Outcome};
+use crate::report::{AgentFailure, Outcome};
 use crate::wire::{CodexMeta, PromptReply};
 
 /// The length of a text that is kept to find out why a turn has failed, in bytes.
@@ -18,7 +18,7 @@ pub(crate) struct Turn {
     pub(crate) is_cancelled: bool,
     text: LastText,
     /// The error that codex has reported.
-    failure: Option<Failure>,
+    failure: Option<AgentFailure>,
     is_system_error: bool,
     warning: Option<String>,
 }
@@ -54,7 +54,7 @@ impl Turn {
                 self.warning = Some(prefix(&error.message, KEPT_TEXT).to_owned());
             } else {
                 let class = &error.codex_error_info;
-                self.failure = Some(Failure::from_text_and_class(&error.message, class));
+                self.failure = Some(AgentFailure::from_text_and_class(&error.message, class));
             }
         }
         match meta.thread_status.kind.as_str() {
@@ -76,7 +76,7 @@ impl Turn {
                 self.failure_at_end(failure_prefix).map_or(Outcome::Done, Outcome::Failed)
             }
             Some(reason) => Outcome::Stopped(reason.to_owned()),
-            None => Outcome::Failed(Failure::other("the agent's reply has no stop reason")),
+            None => Outcome::Failed(AgentFailure::other("the agent's reply has no stop reason")),
         }
     }
 
@@ -87,21 +87,21 @@ impl Turn {
             // qwen answers a cancelled turn with an internal error.
             Outcome::Cancelled
         } else {
-            Outcome::Failed(Failure::from_error(&error))
+            Outcome::Failed(AgentFailure::from_error(&error))
         }
     }
 
-    fn failure_at_end(&self, failure_prefix: Option<&str>) -> Option<Failure> {
+    fn failure_at_end(&self, failure_prefix: Option<&str>) -> Option<AgentFailure> {
         if self.failure.is_some() {
             return self.failure.clone();
         }
         if self.is_system_error {
             let said = self.warning.as_deref().unwrap_or_else(|| self.text.line.trim());
             let said = if said.is_empty() { "the agent reports a system error" } else { said };
-            return Some(Failure::from_text(said));
+            return Some(AgentFailure::from_text(said));
         }
         let text = self.text.starting_with(failure_prefix?)?;
-        Some(Failure::from_text(text))
+        Some(AgentFailure::from_text(text))
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::failure::REQUEST_CANCELLED;
 use crate::questions::cancelled;
-use crate::report::{Command, PlanEntry, Report, ToolCall};
+use crate::report::{AgentCommand, PlanEntry, SessionReport, ToolUse};
 use crate::session::{Session, SessionPhase};
 use crate::wire::{
     AuthNotification, CommandsUpdate, ContentChunk, InfoUpdate, ModeUpdate, PermissionParams,
@@ -35,7 +35,7 @@ impl Session {
                     && let Some(request) = self.questions.remove(id)
                 {
                     self.writer.reply_error(&request, REQUEST_CANCELLED, "Request cancelled");
-                    self.reports.push(Report::Withdrawn { id });
+                    self.reports.push(SessionReport::Withdrawn { id });
                 }
             }
             "_auth/status_update" => {
@@ -43,7 +43,7 @@ impl Session {
                 if let Some(status) = status.filter(|status| status.kind == "none") {
                     let is_named = !status.label.is_empty();
                     let label = if is_named { &status.label } else { "Not logged in" };
-                    self.reports.push(Report::Notice(label.to_owned()));
+                    self.reports.push(SessionReport::Notice(label.to_owned()));
                 }
             }
             // Vendors send notifications of their own.
@@ -84,7 +84,7 @@ impl Session {
             self.writer.reply(&id, cancelled());
         } else {
             let question = self.questions.add(id, tool, request.options);
-            self.reports.push(Report::Asked(question.clone()));
+            self.reports.push(SessionReport::Asked(question.clone()));
         }
     }
 
@@ -113,7 +113,7 @@ impl Session {
                 self.end_text();
                 let chunk: ContentChunk = parse_or_default(Some(update));
                 let text = chunk.content.into_text().filter(|text| !text.is_empty());
-                self.reports.extend(text.map(Report::Thought));
+                self.reports.extend(text.map(SessionReport::Thought));
             }
             "tool_call" | "tool_call_update" => match parse::<ToolPart>(Some(update)) {
                 Some(part) => {
@@ -145,7 +145,7 @@ impl Session {
                     self.usage.set_cost(cost);
                 }
                 let UsageUpdate { used, size, .. } = update;
-                self.reports.push(Report::Context { used, size });
+                self.reports.push(SessionReport::Context { used, size });
             }
             // Later versions have more.
             _ => {}
@@ -167,7 +167,7 @@ impl Session {
     fn handle_user_chunk(&mut self, chunk: ContentChunk) {
         self.mark_received();
         let text = chunk.content.into_text().unwrap_or_default();
-        self.reports.extend(self.user.add(chunk.message_id, &text).map(Report::User));
+        self.reports.extend(self.user.add(chunk.message_id, &text).map(SessionReport::User));
     }
 
     fn handle_text_chunk(&mut self, chunk: ContentChunk) {
@@ -188,14 +188,14 @@ impl Session {
         if let Some(turn) = &mut self.turn {
             turn.add_text(message.as_deref(), &text);
         }
-        self.reports.push(Report::Text { message, text });
+        self.reports.push(SessionReport::Text { message, text });
     }
 
     /// Merges a part of a tool call, and reports the whole if it is new or has changed.
-    fn merge_call(&mut self, part: ToolPart, size: usize) -> &ToolCall {
+    fn merge_call(&mut self, part: ToolPart, size: usize) -> &ToolUse {
         let (call, has_changed) = self.calls.merge(part, size);
         if has_changed {
-            self.reports.push(Report::Tool(call.clone()));
+            self.reports.push(SessionReport::Tool(call.clone()));
         }
         call
     }
@@ -205,15 +205,15 @@ impl Session {
             .entries
             .into_iter()
             .map(|entry| PlanEntry { text: entry.content, state: variant(&entry.status) });
-        self.reports.push(Report::Plan(entries.collect()));
+        self.reports.push(SessionReport::Plan(entries.collect()));
     }
 
     fn report_commands(&mut self, update: CommandsUpdate) {
         let commands = update
             .available_commands
             .into_iter()
-            .map(|command| Command { name: command.name, about: command.description });
-        self.reports.push(Report::Commands(commands.collect()));
+            .map(|command| AgentCommand { name: command.name, about: command.description });
+        self.reports.push(SessionReport::Commands(commands.collect()));
     }
 
     fn change_mode(&mut self, mode: String) {
@@ -224,7 +224,7 @@ impl Session {
     }
 
     fn handle_info(&mut self, update: InfoUpdate) {
-        self.reports.extend(update.title.map(Report::Title));
+        self.reports.extend(update.title.map(SessionReport::Title));
         if let Some(turn) = &mut self.turn {
             turn.add_codex_meta(update.meta.codex);
         }

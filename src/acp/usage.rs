@@ -2,13 +2,13 @@
 //! request, in three places.
 
 use crate::report::TokenUsage;
-use crate::start::UsageCount;
+use crate::start::UsageBasis;
 use crate::wire::{CostPart, PromptReply, UsageReply};
 
 /// Counts what each turn uses.
 #[derive(Debug, Default)]
 pub(crate) struct UsageMeter {
-    counts: UsageCount,
+    counts: UsageBasis,
     /// The last count of the whole session.
     session: TokenUsage,
     /// The sum of the pieces of the current turn.
@@ -21,7 +21,7 @@ pub(crate) struct UsageMeter {
 }
 
 impl UsageMeter {
-    pub(crate) fn new(counts: UsageCount) -> Self {
+    pub(crate) fn new(counts: UsageBasis) -> Self {
         Self { counts, ..Self::default() }
     }
 
@@ -65,8 +65,8 @@ impl UsageMeter {
     /// Returns the part of a count that belongs to the current turn.
     fn turn_part(&mut self, now: TokenUsage) -> TokenUsage {
         match self.counts {
-            UsageCount::Turn | UsageCount::Request => now,
-            UsageCount::Session => {
+            UsageBasis::Turn | UsageBasis::Request => now,
+            UsageBasis::Session => {
                 let before = std::mem::replace(&mut self.session, now);
                 TokenUsage {
                     input: now.input.saturating_sub(before.input),
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn cumulative_count_becomes_the_part_of_the_turn() {
-        let mut meter = UsageMeter::new(UsageCount::Session);
+        let mut meter = UsageMeter::new(UsageBasis::Session);
         meter.begin_turn();
         assert_eq!(meter.end_turn(Some(&reply(counted(100, 10)))), used(100, 10));
         meter.begin_turn();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn counts_of_turn_and_request_are_taken_as_they_are() {
-        for counts in [UsageCount::Turn, UsageCount::Request] {
+        for counts in [UsageBasis::Turn, UsageBasis::Request] {
             let mut meter = UsageMeter::new(counts);
             for _ in 0..2 {
                 meter.begin_turn();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn pieces_are_summed_over_one_turn() {
-        let mut meter = UsageMeter::new(UsageCount::Turn);
+        let mut meter = UsageMeter::new(UsageBasis::Turn);
         meter.begin_turn();
         meter.add_piece(counted(10, 1));
         meter.add_piece(counted(20, 2));
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn cost_of_a_turn_is_the_difference() {
         let cost = |amount| CostPart { amount, currency: "USD".to_owned() };
-        let mut meter = UsageMeter::new(UsageCount::Turn);
+        let mut meter = UsageMeter::new(UsageBasis::Turn);
         meter.begin_turn();
         meter.set_cost(&cost(1.5));
         assert_eq!(meter.end_turn(None).unwrap().cost, Some(1.5));

@@ -9,6 +9,9 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// The result of a request, or its error.
+pub(crate) type RpcResult<'a> = Result<Option<&'a RawValue>, &'a RawValue>;
+
 /// A request, notification or reply.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RpcMessage<'a> {

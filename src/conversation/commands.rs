@@ -1,6 +1,6 @@
 //! Completes the commands of the agent while the composer has the beginning of one.
 
-use acp::Command;
+use acp::AgentCommand;
 
 use crate::line::{Look, StyledLine};
 
@@ -11,7 +11,7 @@ const ABOUT: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct CommandList {
-    commands: Vec<Command>,
+    commands: Vec<AgentCommand>,
     /// The chosen one of the matching commands.
     chosen: usize,
     /// The user has closed the list for this word.
@@ -19,10 +19,10 @@ pub(crate) struct CommandList {
 }
 
 impl CommandList {
-    pub(crate) fn set_commands(&mut self, commands: &[Command]) {
+    pub(crate) fn set_commands(&mut self, commands: &[AgentCommand]) {
         self.commands = commands
             .iter()
-            .map(|command| Command {
+            .map(|command| AgentCommand {
                 name: command.name.chars().take(ABOUT).collect(),
                 about: command.about.chars().take(ABOUT).collect(),
             })
@@ -39,7 +39,7 @@ impl CommandList {
     }
 
     /// Returns the commands that match the text: first those that begin with it.
-    fn matching(&self, text: &str) -> Vec<&Command> {
+    fn matching(&self, text: &str) -> Vec<&AgentCommand> {
         let Some(word) = text.strip_prefix('/') else { return Vec::new() };
         if self.is_closed || word.contains(char::is_whitespace) {
             return Vec::new();

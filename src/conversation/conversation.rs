@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use acp::{Outcome, PlanEntry, Question, QuestionId, Report, ToolCall, ToolStatus, TurnEnd};
+use acp::{
+    AgentQuestion, EndedTurn, Outcome, PlanEntry, QuestionId, SessionReport, ToolStatus, ToolUse,
+};
 
 use crate::commands::CommandList;
 use crate::editor::PromptEditor;
@@ -102,7 +104,7 @@ pub(crate) struct RunningThought {
 
 #[derive(Debug)]
 pub(crate) struct RunningTool {
-    pub(crate) call: ToolCall,
+    pub(crate) call: ToolUse,
     pub(crate) since: u64,
     /// The time of its end, while an unfinished block of text delays its print.
     pub(crate) ended: Option<u64>,
@@ -110,7 +112,7 @@ pub(crate) struct RunningTool {
 
 #[derive(Debug)]
 pub(crate) struct PendingQuestion {
-    pub(crate) question: Question,
+    pub(crate) question: AgentQuestion,
     /// The user has answered; the owner confirms it.
     pub(crate) is_answered: bool,
     /// Its rows, and the width and number of other questions that they were drawn for.
@@ -163,43 +165,43 @@ impl Conversation {
     }
 
     /// Shows a report of the session.
-    pub fn report(&mut self, report: &Report, now: u64) {
+    pub fn report(&mut self, report: &SessionReport, now: u64) {
         match report {
-            Report::Initialized(_) if self.session == SessionProgress::Ready => {
+            SessionReport::Initialized(_) if self.session == SessionProgress::Ready => {
                 self.end_blocks(now);
                 self.end_tools();
                 self.turn = None;
                 self.questions.clear();
                 self.session = SessionProgress::Restarting;
             }
-            Report::Ready { .. } => {
+            SessionReport::Ready { .. } => {
                 self.end_blocks(now);
                 self.end_tools();
                 self.transcript.end_replay();
                 self.session = SessionProgress::Ready;
                 self.failure = None;
             }
-            Report::Refused(failure) => {
+            SessionReport::Refused(failure) => {
                 self.end_blocks(now);
                 self.transcript.end_replay();
                 let words = words::failure(failure);
                 let line = StyledLine::new(Look::RED, &format!("cannot start: {}", failure.said));
-                self.commit_wrapped(EntryKind::TurnEnd, &line);
+                self.commit_wrapped(EntryKind::EndedTurn, &line);
                 self.failure = Some(words);
             }
-            Report::Commands(commands) => self.commands.set_commands(commands),
-            Report::Mode { current, available } => {
+            SessionReport::Commands(commands) => self.commands.set_commands(commands),
+            SessionReport::Mode { current, available } => {
                 let name = available.iter().find(|mode| mode.id == *current);
                 self.facts.mode = name.map_or(current, |mode| &mode.name).clone();
             }
-            Report::Model(model) => self.facts.model.clone_from(model),
-            Report::Context { used, size } => self.facts.context = Some((*used, *size)),
-            Report::Notice(text) => self.notice(text),
-            Report::Steered { result: Err(why), .. } => {
+            SessionReport::Model(model) => self.facts.model.clone_from(model),
+            SessionReport::Context { used, size } => self.facts.context = Some((*used, *size)),
+            SessionReport::Notice(text) => self.notice(text),
+            SessionReport::Steered { result: Err(why), .. } => {
                 self.notice(&format!("the message was not taken into the turn: {why}"));
             }
             _ if self.session == SessionProgress::Restarting => {}
-            Report::User(text) => {
+            SessionReport::User(text) => {
                 // Prompts of phalanx are mail.
                 for (from, text) in parse_rendered(text).unwrap_or_default() {
                     self.show_prompt(&Sender::Mail(from), text, now);
@@ -208,21 +210,21 @@ impl Conversation {
                     self.show_prompt(&Sender::Typed, text, now);
                 }
             }
-            Report::Text { message, text } => self.add_text(message.as_ref(), text, now),
-            Report::Thought(text) => self.add_thought(text, now),
-            Report::Tool(call) => self.update_tool(call, now),
-            Report::Plan(plan) => {
+            SessionReport::Text { message, text } => self.add_text(message.as_ref(), text, now),
+            SessionReport::Thought(text) => self.add_thought(text, now),
+            SessionReport::Tool(call) => self.update_tool(call, now),
+            SessionReport::Plan(plan) => {
                 self.is_plan_new |= *plan != self.plan;
                 self.plan.clone_from(plan);
             }
-            Report::Asked(question) => self.ask(question, now),
-            Report::Withdrawn { id } => self.withdraw(*id),
-            Report::Ended(end) => self.end_turn(end, now),
-            Report::Initialized(_)
-            | Report::Title(_)
-            | Report::Received { .. }
-            | Report::Steered { .. }
-            | Report::Fault(_) => {}
+            SessionReport::Asked(question) => self.ask(question, now),
+            SessionReport::Withdrawn { id } => self.withdraw(*id),
+            SessionReport::Ended(end) => self.end_turn(end, now),
+            SessionReport::Initialized(_)
+            | SessionReport::Title(_)
+            | SessionReport::Received { .. }
+            | SessionReport::Steered { .. }
+            | SessionReport::Fault(_) => {}
         }
     }
 
@@ -342,7 +344,7 @@ impl Conversation {
         }
     }
 
-    fn update_tool(&mut self, call: &ToolCall, now: u64) {
+    fn update_tool(&mut self, call: &ToolUse, now: u64) {
         if self.ended_tools.contains(&call.id) {
             return;
         }
@@ -371,7 +373,7 @@ impl Conversation {
         }
     }
 
-    fn ask(&mut self, question: &Question, now: u64) {
+    fn ask(&mut self, question: &AgentQuestion, now: u64) {
         self.end_blocks(now);
         if let Some(plan) = &question.plan {
             let rows = markdown::draw(plan, self.room());
@@ -384,7 +386,7 @@ impl Conversation {
         self.questions.push_back(PendingQuestion { question, is_answered: false, drawn: None });
     }
 
-    fn remove_question(&mut self, id: QuestionId) -> Option<Question> {
+    fn remove_question(&mut self, id: QuestionId) -> Option<AgentQuestion> {
         let at = self.questions.iter().position(|pending| pending.question.id == id)?;
         self.questions.remove(at).map(|pending| pending.question)
     }
@@ -397,7 +399,7 @@ impl Conversation {
         }
     }
 
-    fn end_turn(&mut self, end: &TurnEnd, now: u64) {
+    fn end_turn(&mut self, end: &EndedTurn, now: u64) {
         self.end_blocks(now);
         self.end_tools();
         self.questions.clear();
@@ -411,7 +413,7 @@ impl Conversation {
         let turn = self.turn.take();
         let millis = turn.and_then(|turn| self.elapsed(turn.since, now));
         let line = words::turn_end(&end.outcome, end.usage.as_ref(), millis);
-        self.commit_wrapped(EntryKind::TurnEnd, &line);
+        self.commit_wrapped(EntryKind::EndedTurn, &line);
         self.facts.cost += end.usage.and_then(|usage| usage.cost).unwrap_or(0.0);
         self.failure = match &end.outcome {
             Outcome::Failed(failure) => Some(words::failure(failure)),

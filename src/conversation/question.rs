@@ -1,6 +1,6 @@
 //! Draws the open question, and finds the option that a key chooses.
 
-use acp::{OptionKind, Question};
+use acp::{AgentQuestion, OptionKind};
 
 use crate::line::{Breaks, Look, StyledLine, wrap};
 use crate::tool;
@@ -9,7 +9,12 @@ use crate::tool;
 const INPUT_ROWS: usize = 8;
 
 /// Draws a question; `others` wait behind it.
-pub(crate) fn draw(question: &Question, others: usize, cwd: &str, room: usize) -> Vec<StyledLine> {
+pub(crate) fn draw(
+    question: &AgentQuestion,
+    others: usize,
+    cwd: &str,
+    room: usize,
+) -> Vec<StyledLine> {
     let (heading, changes) = tool::asked(&question.tool, cwd, room);
     let mut head = StyledLine::new(Look { is_bold: true, ..Look::YELLOW }, "? ");
     head.append(heading);
@@ -64,7 +69,7 @@ fn input_rows<'l>(
 }
 
 /// Draws the options side by side while they fit, and the hint about keys.
-fn option_rows(question: &Question, room: usize) -> Vec<StyledLine> {
+fn option_rows(question: &AgentQuestion, room: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     let mut row = StyledLine::default();
     for (at, option) in question.options.iter().enumerate() {
@@ -97,7 +102,7 @@ fn option_rows(question: &Question, room: usize) -> Vec<StyledLine> {
 }
 
 /// Returns the id of the option that a key chooses.
-pub(crate) fn option_for(question: &Question, key: char) -> Option<&str> {
+pub(crate) fn option_for(question: &AgentQuestion, key: char) -> Option<&str> {
     match key {
         'y' => allow(question),
         'n' => reject(question),
@@ -110,21 +115,21 @@ pub(crate) fn option_for(question: &Question, key: char) -> Option<&str> {
 
 /// Returns the option that allows once. There is none if several do, because they differ in what
 /// else they do.
-fn allow(question: &Question) -> Option<&str> {
+fn allow(question: &AgentQuestion) -> Option<&str> {
     let mut found = question.options.iter().filter(|option| option.kind == OptionKind::AllowOnce);
     let option = found.next()?;
     found.next().is_none().then_some(option.id.as_str())
 }
 
 /// Returns the option that rejects once.
-fn reject(question: &Question) -> Option<&str> {
+fn reject(question: &AgentQuestion) -> Option<&str> {
     let mut options = question.options.iter();
     options.find(|option| option.kind == OptionKind::RejectOnce).map(|option| option.id.as_str())
 }
 
 /// Draws the line of a question that was answered: "allowed by team-lead" becomes
 /// "✓ allowed: touch made.txt (by team-lead)".
-pub(crate) fn decided(question: &Question, words: &str, cwd: &str, room: usize) -> StyledLine {
+pub(crate) fn decided(question: &AgentQuestion, words: &str, cwd: &str, room: usize) -> StyledLine {
     let is_allowed = words.starts_with("allow") || words.starts_with("approve");
     let glyph = if is_allowed {
         StyledLine::new(Look::GREEN, "✓ ")

@@ -15,7 +15,7 @@ pub(crate) enum EntryKind {
     /// Thoughts, tool calls and answers to questions.
     Work,
     Plan,
-    TurnEnd,
+    EndedTurn,
     Notice,
 }
 

@@ -1,6 +1,6 @@
 //! Numbers in words: durations, tokens, costs, and the line that ends a turn.
 
-use acp::{Failure, FailureKind, Outcome, TokenUsage};
+use acp::{AgentFailure, FailureKind, Outcome, TokenUsage};
 
 use crate::line::{Look, StyledLine};
 
@@ -43,7 +43,7 @@ pub(crate) fn count(count: usize, one: &str) -> String {
 }
 
 /// The reason of a failure as the state of the agent.
-pub(crate) fn failure(failure: &Failure) -> String {
+pub(crate) fn failure(failure: &AgentFailure) -> String {
     match failure.kind {
         FailureKind::Limited => "limit reached".to_owned(),
         FailureKind::NeedsLogin => format!("needs login: {}", failure.said),

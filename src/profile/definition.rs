@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::acp::AcpTraits;
 use super::rule::{LinePattern, OnePattern, Pattern, ScreenRule, ScreenState};
 use super::value::{
     AtMost, CommandTemplate, CredentialFile, LARGEST_PASTE, LONGEST_MS, ListedVariable, ModeName,
@@ -132,33 +133,6 @@ impl Runs {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
-}
-
-/// What an agent over ACP does that the protocol does not say.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AcpTraits {
-    /// What the tokens in its reply to a prompt count.
-    #[serde(with = "As::<Choice<UsageCount>>")]
-    pub usage: UsageCount,
-    /// Begins the text of its answer that says why a turn has failed.
-    #[serde(with = "As::<Option<NonBlank>>")]
-    pub failure: Option<String>,
-}
-
-/// The turns whose tokens a reply counts.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
-)]
-#[serde(rename_all = "kebab-case")]
-#[strum(serialize_all = "kebab-case")]
-pub enum UsageCount {
-    #[default]
-    Turn,
-    /// All turns of the session so far.
-    Session,
-    /// The last request of the turn.
-    Request,
 }
 
 /// An event that a program can report by itself.

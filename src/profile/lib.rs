@@ -1,6 +1,7 @@
 //! Program profiles: how phalanx starts a program, types into it and reads its screen. A profile is
 //! data read from TOML; it is independent of the backend that runs the program.
 
+mod acp;
 mod builtin;
 mod definition;
 mod judge;
@@ -14,10 +15,11 @@ mod tests;
 mod value;
 mod words;
 
+pub use acp::{AcpTraits, UsageCount};
 pub use builtin::{builtin, builtin_names, builtin_text};
 pub use definition::{
-    AcpTraits, Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
-    ShutdownPolicy, UsageCount,
+    Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
+    ShutdownPolicy,
 };
 pub use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
 pub use learn::{

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod access;
+mod acp;
 mod activity;
 mod adopt;
 mod agent_lead;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::fake::{FakeAgent, chunk, ended};
-use crate::{AgentTraits, FailureKind, Outcome, Report, UsageCount};
+use crate::{AgentTraits, FailureKind, Outcome, SessionReport, UsageBasis};
 
 /// One end of a turn of an agent.
 struct SeenEnd {
@@ -27,9 +27,9 @@ enum SeenOutcome {
 fn traits(agent: &str) -> AgentTraits {
     match agent {
         "copilot" => {
-            AgentTraits { usage: UsageCount::Session, failure_prefix: Some("Error: ".to_owned()) }
+            AgentTraits { usage: UsageBasis::Session, failure_prefix: Some("Error: ".to_owned()) }
         }
-        "opencode" => AgentTraits { usage: UsageCount::Request, failure_prefix: None },
+        "opencode" => AgentTraits { usage: UsageBasis::Request, failure_prefix: None },
         _ => AgentTraits::default(),
     }
 }
@@ -264,7 +264,8 @@ fn rejection_of_each_agent_ends_its_turn() {
             other => panic!("{name}: {other:?}"),
         };
         assert_eq!(outcome, expected, "{name}");
-        let is_withdrawn = |report: &Report| matches!(report, Report::Withdrawn { .. });
+        let is_withdrawn =
+            |report: &SessionReport| matches!(report, SessionReport::Withdrawn { .. });
         assert!(!agent.reports.iter().any(is_withdrawn));
     }
 }

@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::{AgentTraits, ModeChoice, Outcome, Question, Report, Session, Start, TurnEnd};
+use crate::{
+    AgentQuestion, AgentTraits, EndedTurn, ModeChoice, Outcome, Session, SessionReport,
+    SessionStart,
+};
 
 /// The id of its session.
 pub(crate) const SESSION: &str = "s1";
@@ -11,23 +14,23 @@ pub(crate) const SESSION: &str = "s1";
 pub(crate) struct FakeAgent {
     pub(crate) session: Session,
     /// All reports of the session.
-    pub(crate) reports: Vec<Report>,
+    pub(crate) reports: Vec<SessionReport>,
     /// Messages of the session that no test has taken.
     sent: Vec<Value>,
 }
 
 impl FakeAgent {
-    pub(crate) fn new(start: Start) -> Self {
+    pub(crate) fn new(start: SessionStart) -> Self {
         Self { session: Session::new(start), reports: Vec::new(), sent: Vec::new() }
     }
 
     /// Returns an agent whose session is ready.
     pub(crate) fn ready(traits: AgentTraits) -> Self {
-        Self::ready_with(Start { traits, ..start() }, json!({}))
+        Self::ready_with(SessionStart { traits, ..start() }, json!({}))
     }
 
     /// Returns an agent whose session is ready; `offers` is added to the reply to `session/new`.
-    pub(crate) fn ready_with(start: Start, offers: Value) -> Self {
+    pub(crate) fn ready_with(start: SessionStart, offers: Value) -> Self {
         let mut agent = Self::new(start);
         agent.initialize(json!({"_meta": {"steering": {"supported": true}}}));
         let mut result = json!({"sessionId": SESSION});
@@ -39,49 +42,49 @@ impl FakeAgent {
     }
 
     /// Answers `initialize`.
-    pub(crate) fn initialize(&mut self, more: Value) -> Vec<Report> {
+    pub(crate) fn initialize(&mut self, more: Value) -> Vec<SessionReport> {
         let mut result = json!({"protocolVersion": 1, "agentCapabilities": {}});
         merge(&mut result, more);
         self.reply("initialize", result)
     }
 
     /// Feeds one line and returns its reports.
-    pub(crate) fn feed(&mut self, line: &Value) -> Vec<Report> {
+    pub(crate) fn feed(&mut self, line: &Value) -> Vec<SessionReport> {
         let reports = self.session.receive(format!("{line}\n").as_bytes());
         self.reports.extend(reports.iter().cloned());
         reports
     }
 
-    pub(crate) fn update(&mut self, update: Value) -> Vec<Report> {
+    pub(crate) fn update(&mut self, update: Value) -> Vec<SessionReport> {
         self.update_of(SESSION, update)
     }
 
-    pub(crate) fn update_of(&mut self, session: &str, update: Value) -> Vec<Report> {
+    pub(crate) fn update_of(&mut self, session: &str, update: Value) -> Vec<SessionReport> {
         let params = json!({"sessionId": session, "update": update});
         self.feed(&json!({"jsonrpc": "2.0", "method": "session/update", "params": params}))
     }
 
-    pub(crate) fn text(&mut self, text: &str) -> Vec<Report> {
+    pub(crate) fn text(&mut self, text: &str) -> Vec<SessionReport> {
         self.update(chunk("agent_message_chunk", text))
     }
 
     /// Replies to the oldest request of a method that is not answered.
-    pub(crate) fn reply(&mut self, method: &str, result: Value) -> Vec<Report> {
+    pub(crate) fn reply(&mut self, method: &str, result: Value) -> Vec<SessionReport> {
         let id = self.request(method)["id"].clone();
         self.feed(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }
 
-    pub(crate) fn reply_error(&mut self, method: &str, error: Value) -> Vec<Report> {
+    pub(crate) fn reply_error(&mut self, method: &str, error: Value) -> Vec<SessionReport> {
         let id = self.request(method)["id"].clone();
         self.feed(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
     }
 
     /// Ends the turn, and returns its end.
-    pub(crate) fn end_turn(&mut self, reason: &str) -> TurnEnd {
+    pub(crate) fn end_turn(&mut self, reason: &str) -> EndedTurn {
         self.reply_prompt(json!({"stopReason": reason}))
     }
 
-    pub(crate) fn reply_prompt(&mut self, result: Value) -> TurnEnd {
+    pub(crate) fn reply_prompt(&mut self, result: Value) -> EndedTurn {
         ended(&self.reply("session/prompt", result))
     }
 
@@ -106,10 +109,15 @@ impl FakeAgent {
     }
 
     /// Asks for a permission, and returns the question.
-    pub(crate) fn ask(&mut self, id: Value, call: Value, options: &[(&str, &str)]) -> Question {
+    pub(crate) fn ask(
+        &mut self,
+        id: Value,
+        call: Value,
+        options: &[(&str, &str)],
+    ) -> AgentQuestion {
         let reports = self.request_permission(id, call, options);
         match reports.last() {
-            Some(Report::Asked(question)) => question.clone(),
+            Some(SessionReport::Asked(question)) => question.clone(),
             other => panic!("not asked: {other:?}"),
         }
     }
@@ -119,7 +127,7 @@ impl FakeAgent {
         id: Value,
         call: Value,
         options: &[(&str, &str)],
-    ) -> Vec<Report> {
+    ) -> Vec<SessionReport> {
         let options = options.iter().map(|(id, kind)| json!({"optionId": id, "kind": kind}));
         let options: Vec<Value> = options.collect();
         let params = json!({"sessionId": SESSION, "toolCall": call, "options": options});
@@ -128,8 +136,8 @@ impl FakeAgent {
     }
 }
 
-pub(crate) fn start() -> Start {
-    Start { cwd: "/work".to_owned(), version: "1.2.3".to_owned(), ..Start::default() }
+pub(crate) fn start() -> SessionStart {
+    SessionStart { cwd: "/work".to_owned(), version: "1.2.3".to_owned(), ..SessionStart::default() }
 }
 
 pub(crate) fn mode(id: &str) -> ModeChoice {
@@ -141,9 +149,9 @@ pub(crate) fn chunk(kind: &str, text: &str) -> Value {
 }
 
 /// Returns the end of the turn, which is the last report.
-pub(crate) fn ended(reports: &[Report]) -> TurnEnd {
+pub(crate) fn ended(reports: &[SessionReport]) -> EndedTurn {
     match reports.last() {
-        Some(Report::Ended(end)) => end.clone(),
+        Some(SessionReport::Ended(end)) => end.clone(),
         other => panic!("no end of the turn: {other:?}"),
     }
 }

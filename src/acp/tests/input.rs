@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::fake::{FakeAgent, SESSION, start};
-use crate::{AgentTraits, Report, Session};
+use crate::{AgentTraits, Session, SessionReport};
 
 fn ready() -> FakeAgent {
     FakeAgent::ready(AgentTraits::default())
 }
 
-fn text(text: &str) -> Report {
-    Report::Text { message: None, text: text.to_owned() }
+fn text(text: &str) -> SessionReport {
+    SessionReport::Text { message: None, text: text.to_owned() }
 }
 
 fn line_of(text: &str) -> String {
@@ -40,7 +40,7 @@ fn garbage_is_a_fault_and_the_session_goes_on() {
     ];
     for line in lines {
         let reports = agent.session.receive(format!("{line}\n").as_bytes());
-        assert!(matches!(reports[..], [Report::Fault(_)]), "{line}: {reports:?}");
+        assert!(matches!(reports[..], [SessionReport::Fault(_)]), "{line}: {reports:?}");
     }
     assert!(agent.session.is_free());
     assert_eq!(agent.text("ok"), [text("ok")]);
@@ -74,7 +74,7 @@ fn deep_nesting_is_a_fault_at_most() {
     let line = json!({"method": "session/update", "params": params}).to_string();
     let line = line.replace("\"X\"", &deep) + "\n";
     let reports = agent.session.receive(line.as_bytes());
-    assert!(matches!(&reports[..], [Report::Tool(call)] if call.input.is_null()));
+    assert!(matches!(&reports[..], [SessionReport::Tool(call)] if call.input.is_null()));
     agent.session.receive(format!("{deep}\n").as_bytes());
     assert!(agent.session.is_free());
 }
@@ -100,7 +100,7 @@ fn line_above_the_limit_is_one_fault() {
         .receive(bytes.as_bytes())
         .into_iter()
         .filter_map(|report| match report {
-            Report::Fault(text) => Some(text),
+            SessionReport::Fault(text) => Some(text),
             _ => None,
         })
         .collect();
@@ -113,9 +113,9 @@ fn only_the_first_faults_are_reported() {
     let mut agent = ready();
     let reports = agent.session.receive("garbage \x1b[2J\n".repeat(100).as_bytes());
     assert_eq!(reports.len(), 20);
-    assert_eq!(reports[0], Report::Fault("a line is no message: garbage [2J".to_owned()));
+    assert_eq!(reports[0], SessionReport::Fault("a line is no message: garbage [2J".to_owned()));
     let reports = agent.session.end();
-    assert_eq!(reports, [Report::Fault("80 more faults were not reported".to_owned())]);
+    assert_eq!(reports, [SessionReport::Fault("80 more faults were not reported".to_owned())]);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn excerpt_of_a_fault_is_short() {
     let mut agent = ready();
     let reports = agent.session.receive(format!("{}\n", "é".repeat(10_000)).as_bytes());
     match &reports[..] {
-        [Report::Fault(fault)] => assert!(fault.chars().count() < 150),
+        [SessionReport::Fault(fault)] => assert!(fault.chars().count() < 150),
         other => panic!("{other:?}"),
     }
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::fake::{FakeAgent, SESSION, mode, start};
-use crate::{AgentTraits, Report, Session, Start};
+use crate::{AgentTraits, Session, SessionReport, SessionStart};
 
 /// Returns some JSON, with the words of the protocol among its texts.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -157,7 +157,7 @@ fn any_step() -> impl Strategy<Value = SessionStep> {
     ]
 }
 
-fn take(session: &mut Session, step: SessionStep) -> Vec<Report> {
+fn take(session: &mut Session, step: SessionStep) -> Vec<SessionReport> {
     match step {
         SessionStep::Line(line) => return session.receive(format!("{line}\n").as_bytes()),
         SessionStep::Bytes(bytes) => return session.receive(&[&bytes[..], b"\n"].concat()),
@@ -187,9 +187,9 @@ fn take(session: &mut Session, step: SessionStep) -> Vec<Report> {
 }
 
 /// Compares the reports of a turn with the state of the session.
-fn check(session: &mut Session, reports: &[Report], open_turns: &mut i32) {
+fn check(session: &mut Session, reports: &[SessionReport], open_turns: &mut i32) {
     for report in reports {
-        if let Report::Ended(_) = report {
+        if let SessionReport::Ended(_) = report {
             *open_turns -= 1;
         }
     }
@@ -219,7 +219,7 @@ proptest! {
             check(&mut session, &reports, &mut open_turns);
         }
         let reports = session.end();
-        let ends = reports.iter().filter(|report| matches!(report, Report::Ended(_))).count();
+        let ends = reports.iter().filter(|report| matches!(report, SessionReport::Ended(_))).count();
         prop_assert_eq!(ends, open_turns as usize);
         prop_assert_eq!(session.questions().count(), 0);
     }
@@ -229,7 +229,7 @@ proptest! {
         messages in prop::collection::vec(any_message(), 0..30),
         does_load in any::<bool>(),
     ) {
-        let mut session = Session::new(Start {
+        let mut session = Session::new(SessionStart {
             load: does_load.then(|| SESSION.to_owned()),
             seek: vec!["x".to_owned()],
             mode: Some(mode("plan")),

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::fake::{FakeAgent, SESSION};
 use crate::{
-    AgentTraits, OptionKind, Outcome, Question, QuestionId, Report, ToolContent, ToolKind,
+    AgentQuestion, AgentTraits, OptionKind, Outcome, QuestionId, SessionReport, ToolContent,
+    ToolKind,
 };
 
 /// Options of a shell command, in the order of qwen.
@@ -35,7 +36,7 @@ fn cancelled() -> Value {
     json!({"outcome": "cancelled"})
 }
 
-fn chosen(question: &Question) -> (Option<&str>, Option<&str>) {
+fn chosen(question: &AgentQuestion) -> (Option<&str>, Option<&str>) {
     let id = |allow| question.choose(allow).map(|option| &*option.id);
     (id(true), id(false))
 }
@@ -114,11 +115,11 @@ fn cancel_answers_every_open_question() {
     assert_eq!(methods, expected);
     sent.remove(0);
     assert_eq!(answers(&mut agent), both);
-    let withdrawn = [first.id, second.id].map(|id| Report::Withdrawn { id });
+    let withdrawn = [first.id, second.id].map(|id| SessionReport::Withdrawn { id });
     assert_eq!(agent.session.receive(b""), withdrawn);
     // A cancelled turn asks nothing.
     let reports = agent.request_permission(json!(3), call("c"), &SHELL);
-    assert!(!reports.iter().any(|report| matches!(report, Report::Asked(_))));
+    assert!(!reports.iter().any(|report| matches!(report, SessionReport::Asked(_))));
     assert_eq!(answers(&mut agent), [(json!(3), cancelled())]);
 }
 
@@ -129,7 +130,7 @@ fn agent_withdraws_its_question() {
     let withdraw = |id| json!({"method": "$/cancel_request", "params": {"requestId": id}});
     assert_eq!(agent.feed(&withdraw(json!("other"))), []);
     let reports = agent.feed(&withdraw(json!("q")));
-    assert_eq!(reports, [Report::Withdrawn { id: question.id }]);
+    assert_eq!(reports, [SessionReport::Withdrawn { id: question.id }]);
     assert_eq!(answers(&mut agent), [(json!("q"), json!(-32800))]);
     assert!(!agent.session.answer(question.id, Some("once")));
 }
@@ -140,8 +141,8 @@ fn end_of_the_turn_withdraws_questions() {
     agent.session.prompt("t", "x");
     let question = agent.ask(json!(1), call("a"), &SHELL);
     let reports = agent.reply("session/prompt", json!({"stopReason": "end_turn"}));
-    assert_eq!(reports[0], Report::Withdrawn { id: question.id });
-    assert!(matches!(&reports[1], Report::Ended(end) if end.outcome == Outcome::Done));
+    assert_eq!(reports[0], SessionReport::Withdrawn { id: question.id });
+    assert!(matches!(&reports[1], SessionReport::Ended(end) if end.outcome == Outcome::Done));
     assert_eq!(answers(&mut agent), [(json!(1), cancelled())]);
 }
 
@@ -162,7 +163,11 @@ fn call_that_is_seen_first_in_a_question_is_reported() {
     let mut agent = running();
     let reports = agent.request_permission(json!(1), call("new"), &SHELL);
     match &reports[..] {
-        [Report::Received { .. }, Report::Tool(tool), Report::Asked(question)] => {
+        [
+            SessionReport::Received { .. },
+            SessionReport::Tool(tool),
+            SessionReport::Asked(question),
+        ] => {
             assert_eq!(*tool, question.tool);
             assert_eq!(tool.kind, ToolKind::Execute);
         }
@@ -206,7 +211,7 @@ fn unknown_kind_of_an_option_is_kept() {
 fn unanswerable_requests_are_answered_at_once() {
     let mut agent = running();
     let reports = agent.request_permission(json!(1), call("a"), &[]);
-    assert!(matches!(reports.last(), Some(Report::Fault(_))));
+    assert!(matches!(reports.last(), Some(SessionReport::Fault(_))));
     assert_eq!(answers(&mut agent), [(json!(1), cancelled())]);
     let params = [
         json!(null),
@@ -218,7 +223,7 @@ fn unanswerable_requests_are_answered_at_once() {
     for params in params {
         let reports = agent.feed(&json!({"id": "r", "method": "session/request_permission",
             "params": params}));
-        assert!(matches!(reports[..], [Report::Fault(_)]));
+        assert!(matches!(reports[..], [SessionReport::Fault(_)]));
         assert_eq!(answers(&mut agent), [(json!("r"), json!(-32602))]);
     }
     assert_eq!(agent.session.questions().count(), 0);

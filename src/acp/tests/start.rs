@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 
 use super::fake::{FakeAgent, SESSION, chunk, mode, start};
-use crate::{Choice, Command, FailureKind, McpServer, ModeChoice, Report, Start};
+use crate::{
+    AgentCommand, FailureKind, McpServer, ModeChoice, SessionMode, SessionReport, SessionStart,
+};
 
-fn loading(seek: &[&str]) -> Start {
+fn loading(seek: &[&str]) -> SessionStart {
     let seek = seek.iter().map(|text| (*text).to_owned()).collect();
-    Start { load: Some(SESSION.to_owned()), seek, ..start() }
+    SessionStart { load: Some(SESSION.to_owned()), seek, ..start() }
 }
 
 fn can_load() -> Value {
@@ -24,16 +26,16 @@ fn option(id: &str, current: &str, values: &[&str]) -> Value {
     json!({"id": id, "name": id, "type": "select", "currentValue": current, "options": values})
 }
 
-fn refusal(reports: &[Report]) -> &str {
+fn refusal(reports: &[SessionReport]) -> &str {
     match reports.last() {
-        Some(Report::Refused(failure)) => &failure.said,
+        Some(SessionReport::Refused(failure)) => &failure.said,
         other => panic!("not refused: {other:?}"),
     }
 }
 
-fn ready(is_loaded: bool, found: &[&str]) -> Report {
+fn ready(is_loaded: bool, found: &[&str]) -> SessionReport {
     let found = found.iter().map(|text| (*text).to_owned()).collect();
-    Report::Ready { session: SESSION.to_owned(), is_loaded, found }
+    SessionReport::Ready { session: SESSION.to_owned(), is_loaded, found }
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn agent_describes_itself() {
     assert_eq!((&*info.name, &*info.version), ("gemini-cli", "0.61.0"));
     assert!(info.can_load && info.can_resume && !info.can_list && info.can_steer);
     assert_eq!(info.logins, ["Log in", "b"]);
-    assert_eq!(agent.reports, [Report::Initialized(info.clone())]);
+    assert_eq!(agent.reports, [SessionReport::Initialized(info.clone())]);
 }
 
 #[test]
@@ -79,7 +81,7 @@ fn new_session_gets_directory_and_servers() {
         args: vec!["mcp".to_owned()],
         env: vec![("TEAM".to_owned(), "a".to_owned())],
     };
-    let mut agent = FakeAgent::new(Start { mcp: vec![server], ..start() });
+    let mut agent = FakeAgent::new(SessionStart { mcp: vec![server], ..start() });
     agent.initialize(json!({}));
     let expected = json!({"cwd": "/work", "mcpServers": [{
         "name": "phx", "command": "/bin/phalanx", "args": ["mcp"],
@@ -101,7 +103,7 @@ fn refused_start_has_the_reason_and_its_kind() {
     let error = json!({"code": -32000, "message": "Authentication required"});
     let reports = agent.reply_error("session/new", error);
     match &reports[..] {
-        [Report::Refused(failure)] => assert_eq!(failure.kind, FailureKind::NeedsLogin),
+        [SessionReport::Refused(failure)] => assert_eq!(failure.kind, FailureKind::NeedsLogin),
         other => panic!("{other:?}"),
     }
     assert!(!agent.session.is_ready() && !agent.session.prompt("t", "x"));
@@ -130,8 +132,8 @@ fn updates_before_the_session_has_an_id_are_kept() {
     assert_eq!(agent.update(commands.clone()), []);
     assert_eq!(agent.update_of("other", commands), []);
     let reports = agent.reply("session/new", json!({"sessionId": SESSION}));
-    let command = Command { name: "memory".to_owned(), about: "d".to_owned() };
-    assert_eq!(reports, [Report::Commands(vec![command]), ready(false, &[])]);
+    let command = AgentCommand { name: "memory".to_owned(), about: "d".to_owned() };
+    assert_eq!(reports, [SessionReport::Commands(vec![command]), ready(false, &[])]);
 }
 
 #[test]
@@ -149,13 +151,13 @@ fn replay_is_reported_and_searched() {
     agent.update(chunk("agent_thought_chunk", "hm"));
     agent.update(chunk("user_message_chunk", "-3 and tag-2"));
     agent.feed(&json!({"id": sent["id"], "result": null}));
-    let user = |text: &str| Report::User(text.to_owned());
-    let text = Report::Text { message: None, text: "answer".to_owned() };
+    let user = |text: &str| SessionReport::User(text.to_owned());
+    let text = SessionReport::Text { message: None, text: "answer".to_owned() };
     let expected = [
         user("first tag-1"),
         text,
         user("tag"),
-        Report::Thought("hm".to_owned()),
+        SessionReport::Thought("hm".to_owned()),
         user("-3 and tag-2"),
         ready(true, &["tag-2", "tag-1"]),
     ];
@@ -172,7 +174,7 @@ fn messages_with_ids_of_their_own_are_apart() {
         agent.update(update);
     }
     let reports = agent.reply("session/load", json!({}));
-    assert_eq!(reports, [Report::User("b".to_owned()), ready(true, &[])]);
+    assert_eq!(reports, [SessionReport::User("b".to_owned()), ready(true, &[])]);
 }
 
 #[test]
@@ -191,7 +193,7 @@ fn failed_load_is_reported_and_a_session_is_made() {
     let error = json!({"code": -32603, "message": "Internal error",
         "data": {"details": "Invalid session identifier"}});
     let reports = agent.reply_error("session/load", error);
-    let Some(Report::Refused(failure)) = reports.last() else { panic!("{reports:?}") };
+    let Some(SessionReport::Refused(failure)) = reports.last() else { panic!("{reports:?}") };
     let why = format!("{SESSION} cannot be continued: Internal error: Invalid session identifier");
     assert!(failure.said.ends_with(&why), "{failure:?}");
 }
@@ -200,26 +202,28 @@ fn failed_load_is_reported_and_a_session_is_made() {
 fn agent_that_cannot_load_is_refused() {
     let mut agent = FakeAgent::new(loading(&[]));
     let reports = agent.initialize(json!({}));
-    assert!(matches!(reports.last(), Some(Report::Refused(_))));
+    assert!(matches!(reports.last(), Some(SessionReport::Refused(_))));
 }
 
 #[test]
 fn mode_is_set_and_confirmed_before_ready() {
     for load in [None, Some(SESSION.to_owned())] {
-        let mut agent = FakeAgent::new(Start { mode: Some(mode("default")), load, ..start() });
+        let mut agent =
+            FakeAgent::new(SessionStart { mode: Some(mode("default")), load, ..start() });
         agent.initialize(can_load());
         let method =
             if agent.session.start.load.is_some() { "session/load" } else { "session/new" };
         let offers = modes("auto", &["auto", "default"]);
         let reports = agent.reply(method, json!({"sessionId": SESSION, "modes": offers}));
-        assert!(matches!(&reports[..], [Report::Mode { current, .. }] if current == "auto"));
+        assert!(matches!(&reports[..], [SessionReport::Mode { current, .. }] if current == "auto"));
         assert!(!agent.session.is_ready());
         let sent = agent.request("session/set_mode");
         assert_eq!(sent["params"], json!({"sessionId": SESSION, "modeId": "default"}));
         let reports = agent.feed(&json!({"id": sent["id"], "result": {}}));
         let choices =
-            ["auto", "default"].map(|id| Choice { id: id.to_owned(), name: id.to_owned() });
-        let mode = Report::Mode { current: "default".to_owned(), available: choices.to_vec() };
+            ["auto", "default"].map(|id| SessionMode { id: id.to_owned(), name: id.to_owned() });
+        let mode =
+            SessionReport::Mode { current: "default".to_owned(), available: choices.to_vec() };
         assert_eq!(reports[0], mode);
         assert!(agent.session.is_ready());
     }
@@ -227,7 +231,7 @@ fn mode_is_set_and_confirmed_before_ready() {
 
 #[test]
 fn mode_that_is_not_offered_is_refused() {
-    let mut agent = FakeAgent::new(Start { mode: Some(mode("yolo")), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { mode: Some(mode("yolo")), ..start() });
     agent.initialize(json!({}));
     let offers = json!({"sessionId": SESSION, "modes": modes("auto", &["auto", "plan"])});
     let reports = agent.reply("session/new", offers);
@@ -236,7 +240,7 @@ fn mode_that_is_not_offered_is_refused() {
 
 #[test]
 fn mode_that_the_agent_refuses_is_refused() {
-    let mut agent = FakeAgent::new(Start { mode: Some(mode("plan")), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { mode: Some(mode("plan")), ..start() });
     agent.initialize(json!({}));
     // An agent that lists no modes is asked.
     agent.reply("session/new", json!({"sessionId": SESSION}));
@@ -249,7 +253,7 @@ fn mode_that_the_agent_refuses_is_refused() {
 fn mode_can_be_an_option() {
     let by_id = ModeChoice::Option { id: "mode".to_owned(), value: "plan".to_owned() };
     for choice in [mode("plan"), by_id] {
-        let mut agent = FakeAgent::new(Start { mode: Some(choice), ..start() });
+        let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
         agent.initialize(json!({}));
         let options = json!([option("mode", "build", &["build", "plan"])]);
         agent.reply("session/new", json!({"sessionId": SESSION, "configOptions": options}));
@@ -259,7 +263,7 @@ fn mode_can_be_an_option() {
         let options = json!([option("mode", "plan", &["build", "plan"])]);
         let result = json!({"configOptions": options});
         let reports = agent.feed(&json!({"id": sent["id"], "result": result}));
-        assert!(matches!(&reports[0], Report::Mode { current, .. } if current == "plan"));
+        assert!(matches!(&reports[0], SessionReport::Mode { current, .. } if current == "plan"));
         assert!(agent.session.is_ready());
     }
 }
@@ -267,7 +271,7 @@ fn mode_can_be_an_option() {
 #[test]
 fn option_that_keeps_its_value_is_refused() {
     let choice = ModeChoice::Option { id: "mode".to_owned(), value: "plan".to_owned() };
-    let mut agent = FakeAgent::new(Start { mode: Some(choice), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
     agent.initialize(json!({}));
     let options = json!([option("mode", "build", &["build", "plan"])]);
     agent.reply("session/new", json!({"sessionId": SESSION, "configOptions": options}));
@@ -283,7 +287,7 @@ fn unknown_options_and_values_are_refused() {
     ];
     for (id, value, why) in cases {
         let choice = ModeChoice::Option { id: id.to_owned(), value: value.to_owned() };
-        let mut agent = FakeAgent::new(Start { mode: Some(choice), ..start() });
+        let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
         agent.initialize(json!({}));
         let options = json!([option("mode", "build", &["build", "plan"])]);
         let offers = json!({"sessionId": SESSION, "configOptions": options});
@@ -294,7 +298,7 @@ fn unknown_options_and_values_are_refused() {
 #[test]
 fn switch_is_sent_as_a_boolean() {
     let choice = ModeChoice::Option { id: "allow_all".to_owned(), value: "on".to_owned() };
-    let mut agent = FakeAgent::new(Start { mode: Some(choice), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
     agent.initialize(json!({}));
     let options = json!([{"id": "allow_all", "type": "boolean", "currentValue": false}]);
     agent.reply("session/new", json!({"sessionId": SESSION, "configOptions": options}));
@@ -318,7 +322,7 @@ fn model_is_chosen_where_the_agent_offers_it() {
         (json!({}), "session/set_model", "modelId", "b"),
     ];
     for (offers, method, field, value) in cases {
-        let mut agent = FakeAgent::new(Start { model: Some("b".to_owned()), ..start() });
+        let mut agent = FakeAgent::new(SessionStart { model: Some("b".to_owned()), ..start() });
         agent.initialize(json!({}));
         let mut result = offers;
         result["sessionId"] = json!(SESSION);
@@ -332,11 +336,11 @@ fn model_is_chosen_where_the_agent_offers_it() {
 
 #[test]
 fn refused_model_names_the_others() {
-    let mut agent = FakeAgent::new(Start { model: Some("x".to_owned()), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { model: Some("x".to_owned()), ..start() });
     agent.initialize(json!({}));
     let models = json!({"currentModelId": "a", "availableModels": [{"modelId": "a"}]});
     let reports = agent.reply("session/new", json!({"sessionId": SESSION, "models": models}));
-    assert_eq!(reports, [Report::Model("a".to_owned())]);
+    assert_eq!(reports, [SessionReport::Model("a".to_owned())]);
     let error = json!({"code": -32603, "message": "No such model"});
     let reports = agent.reply_error("session/set_model", error);
     let expected = "the agent refuses the model x: No such model; it offers a";
@@ -345,7 +349,7 @@ fn refused_model_names_the_others() {
 
 #[test]
 fn mode_is_set_after_the_model() {
-    let choices = Start { model: Some("b".to_owned()), mode: Some(mode("plan")), ..start() };
+    let choices = SessionStart { model: Some("b".to_owned()), mode: Some(mode("plan")), ..start() };
     let mut agent = FakeAgent::new(choices);
     agent.initialize(json!({}));
     agent.reply("session/new", json!({"sessionId": SESSION}));
@@ -363,17 +367,17 @@ fn mode_changes_while_ready() {
     // The agent reports the mode before it confirms it.
     let reports = agent.update(json!({
         "sessionUpdate": "current_mode_update", "currentModeId": "plan"}));
-    assert!(matches!(&reports[..], [Report::Mode { current, .. }] if current == "plan"));
+    assert!(matches!(&reports[..], [SessionReport::Mode { current, .. }] if current == "plan"));
     let reports = agent.reply("session/set_mode", json!({}));
-    assert!(matches!(&reports[..], [Report::Mode { current, .. }] if current == "plan"));
+    assert!(matches!(&reports[..], [SessionReport::Mode { current, .. }] if current == "plan"));
     agent.session.set_mode(&mode("default"));
     let error = json!({"code": -32603, "message": "no"});
     let reports = agent.reply_error("session/set_mode", error);
     let why = "the agent refuses the mode default: no; it offers default, plan";
-    assert_eq!(reports, [Report::Notice(why.to_owned())]);
+    assert_eq!(reports, [SessionReport::Notice(why.to_owned())]);
     agent.session.set_mode(&mode("yolo"));
     let why = "the agent has no mode yolo; it offers default, plan";
-    assert_eq!(agent.session.receive(b""), [Report::Notice(why.to_owned())]);
+    assert_eq!(agent.session.receive(b""), [SessionReport::Notice(why.to_owned())]);
     assert!(agent.session.is_free());
 }
 

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::fake::{FakeAgent, SESSION, chunk, ended, said, start};
 use crate::{
-    AgentTraits, FailureKind, Outcome, PlanEntry, PlanState, Report, Start, TokenUsage, ToolStatus,
-    UsageCount,
+    AgentTraits, FailureKind, Outcome, PlanEntry, PlanState, SessionReport, SessionStart,
+    TokenUsage, ToolStatus, UsageBasis,
 };
 
 fn ready() -> FakeAgent {
@@ -19,12 +19,12 @@ fn running() -> FakeAgent {
     agent
 }
 
-fn received() -> Report {
-    Report::Received { tag: "t".to_owned() }
+fn received() -> SessionReport {
+    SessionReport::Received { tag: "t".to_owned() }
 }
 
-fn text(text: &str) -> Report {
-    Report::Text { message: None, text: text.to_owned() }
+fn text(text: &str) -> SessionReport {
+    SessionReport::Text { message: None, text: text.to_owned() }
 }
 
 fn call(id: &str, status: &str) -> Value {
@@ -74,18 +74,18 @@ fn first_update_of_the_turn_confirms_the_prompt() {
     assert_eq!(agent.text("a"), [received(), text("a")]);
     assert_eq!(agent.text("b"), [text("b")]);
     let done = agent.reply("session/prompt", json!({"stopReason": "end_turn"}));
-    assert!(matches!(done[..], [Report::Ended(_)]));
+    assert!(matches!(done[..], [SessionReport::Ended(_)]));
 }
 
 #[test]
 fn silent_turn_confirms_the_prompt_at_its_end() {
     let mut agent = running();
     let reports = agent.reply("session/prompt", json!({"stopReason": "end_turn"}));
-    assert!(matches!(&reports[..], [first, Report::Ended(_)] if *first == received()));
+    assert!(matches!(&reports[..], [first, SessionReport::Ended(_)] if *first == received()));
     let mut agent = running();
     let error = json!({"code": -32603, "message": "x"});
     let reports = agent.reply_error("session/prompt", error);
-    assert!(matches!(reports[..], [Report::Ended(_)]));
+    assert!(matches!(reports[..], [SessionReport::Ended(_)]));
 }
 
 #[test]
@@ -150,14 +150,14 @@ fn text_goes_into_the_running_turn() {
         assert_eq!(sent["params"]["_meta"]["steering"]["idleBehavior"], "promptRequired");
         let reports = agent.feed(&json!({"id": sent["id"], "result": reply}));
         let result = why.map_or(Ok(()), |why| Err(why.to_owned()));
-        assert_eq!(reports, [Report::Steered { tag: "u".to_owned(), result }]);
+        assert_eq!(reports, [SessionReport::Steered { tag: "u".to_owned(), result }]);
         assert_eq!(agent.session.turn(), Some("t"));
     }
     let mut agent = running();
     agent.session.steer("u", "x");
     let reports = agent.reply_error("_session/steering", json!({"code": 1, "message": "no"}));
     let result = Err("no".to_owned());
-    assert_eq!(reports, [Report::Steered { tag: "u".to_owned(), result }]);
+    assert_eq!(reports, [SessionReport::Steered { tag: "u".to_owned(), result }]);
 }
 
 #[test]
@@ -191,11 +191,14 @@ fn updates_become_reports() {
     let entry = |text: &str, state| PlanEntry { text: text.to_owned(), state };
     let expected = [
         received(),
-        Report::Text { message: Some("m1".to_owned()), text: "a".to_owned() },
+        SessionReport::Text { message: Some("m1".to_owned()), text: "a".to_owned() },
         text("notes"),
-        Report::Plan(vec![entry("one", PlanState::InProgress), entry("two", PlanState::Pending)]),
-        Report::Title("T".to_owned()),
-        Report::Context { used: 5, size: 10 },
+        SessionReport::Plan(vec![
+            entry("one", PlanState::InProgress),
+            entry("two", PlanState::Pending),
+        ]),
+        SessionReport::Title("T".to_owned()),
+        SessionReport::Context { used: 5, size: 10 },
     ];
     assert_eq!(agent.reports, expected);
 }
@@ -208,7 +211,7 @@ fn tool_calls_are_merged_and_reported_whole() {
         "status": "completed", "rawInput": {"command": "ls"}}));
     agent.update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "unseen"}));
     let calls = agent.reports.iter().filter_map(|report| match report {
-        Report::Tool(call) => Some((&*call.id, &*call.title, call.status, &call.input)),
+        SessionReport::Tool(call) => Some((&*call.id, &*call.title, call.status, &call.input)),
         _ => None,
     });
     let input = json!({"command": "ls"});
@@ -239,7 +242,7 @@ fn mode_in_a_text_is_a_mode() {
     let mut agent = FakeAgent::ready_with(start(), json!({"modes": modes}));
     agent.session.prompt("t", "x");
     let reports = agent.text("[MODE_UPDATE] plan");
-    assert!(matches!(&reports[..], [Report::Mode { current, .. }] if current == "plan"));
+    assert!(matches!(&reports[..], [SessionReport::Mode { current, .. }] if current == "plan"));
     // The model quotes it.
     let quoted = "[MODE_UPDATE] is a mark";
     assert_eq!(agent.text(quoted), [received(), text(quoted)]);
@@ -259,8 +262,8 @@ fn mode_and_model_are_reported_when_they_change() {
         |options| json!({"sessionUpdate": "config_option_update", "configOptions": options});
     assert_eq!(agent.update(update(options("a", "m"))), []);
     let reports = agent.update(update(options("b", "n")));
-    assert!(matches!(&reports[0], Report::Mode { current, .. } if current == "b"));
-    assert_eq!(reports[1..], [Report::Model("n".to_owned())]);
+    assert!(matches!(&reports[0], SessionReport::Mode { current, .. } if current == "b"));
+    assert_eq!(reports[1..], [SessionReport::Model("n".to_owned())]);
 }
 
 #[test]
@@ -270,9 +273,9 @@ fn usage_of_the_reply_is_read_by_its_count() {
     let reply = json!({"stopReason": "end_turn", "usage": usage});
     let whole = TokenUsage { input: 10, output: 5, cached_input: 3, cache_write: 2, cost: None };
     let cases = [
-        (UsageCount::Turn, whole),
-        (UsageCount::Request, whole),
-        (UsageCount::Session, TokenUsage::default()),
+        (UsageBasis::Turn, whole),
+        (UsageBasis::Request, whole),
+        (UsageBasis::Session, TokenUsage::default()),
     ];
     for (usage, second) in cases {
         let mut agent = FakeAgent::ready(AgentTraits { usage, failure_prefix: None });
@@ -329,7 +332,7 @@ fn missing_login_is_a_notice() {
             "params": {"authStatus": {"kind": kind, "label": label}}})
     };
     assert_eq!(agent.feed(&status("apiKey", "API key")), []);
-    assert_eq!(agent.feed(&status("none", "Gone")), [Report::Notice("Gone".to_owned())]);
+    assert_eq!(agent.feed(&status("none", "Gone")), [SessionReport::Notice("Gone".to_owned())]);
 }
 
 #[test]
@@ -339,8 +342,8 @@ fn exit_ends_everything_that_is_open() {
     let question = agent.ask(json!(9), json!({"toolCallId": "a"}), &[("y", "allow_once")]);
     let reports = agent.session.end();
     let why = "the agent has exited";
-    let steered = Report::Steered { tag: "u".to_owned(), result: Err(why.to_owned()) };
-    assert_eq!(reports[..2], [steered, Report::Withdrawn { id: question.id }]);
+    let steered = SessionReport::Steered { tag: "u".to_owned(), result: Err(why.to_owned()) };
+    assert_eq!(reports[..2], [steered, SessionReport::Withdrawn { id: question.id }]);
     let end = ended(&reports);
     assert_eq!((&*end.tag, said(&end.outcome)), ("t", why));
     assert!(!agent.session.is_ready() && !agent.session.prompt("v", "x"));
@@ -357,7 +360,7 @@ fn failure_has_the_kind_of_its_error() {
         (json!("prompt is too long"), FailureKind::Other),
     ];
     for (error, kind) in cases {
-        let mut agent = FakeAgent::ready_with(Start { ..start() }, json!({}));
+        let mut agent = FakeAgent::ready_with(SessionStart { ..start() }, json!({}));
         agent.session.prompt("t", "x");
         let end = ended(&agent.reply_error("session/prompt", error));
         assert!(matches!(end.outcome, Outcome::Failed(failure) if failure.kind == kind));

@@ -17,10 +17,10 @@ fn hostile_text_only_becomes_visible_marks() {
         ..Default::default()
     });
     stage.draw();
-    stage.report(Report::User(text.clone()));
-    stage.report(Report::Model(text.clone()));
-    stage.report(Report::Thought(text.clone()));
-    stage.report(Report::Plan(vec![entry(HOSTILE, PlanState::InProgress)]));
+    stage.report(SessionReport::User(text.clone()));
+    stage.report(SessionReport::Model(text.clone()));
+    stage.report(SessionReport::Thought(text.clone()));
+    stage.report(SessionReport::Plan(vec![entry(HOSTILE, PlanState::InProgress)]));
     for source in [
         HOSTILE.to_owned(),
         format!(
@@ -39,16 +39,16 @@ fn hostile_text_only_becomes_visible_marks() {
             new: text.clone(),
         }),
     ];
-    stage.report(Report::Tool(call.clone()));
+    stage.report(SessionReport::Tool(call.clone()));
     let mut asked = question(1, call.clone());
     asked.options[0].name = text.clone();
     asked.plan = Some(text.clone());
-    stage.report(Report::Asked(asked));
+    stage.report(SessionReport::Asked(asked));
     stage.conversation.decided(QuestionId(1), &format!("{HOSTILE} by {HOSTILE}"));
     call.status = ToolStatus::Failed;
-    stage.report(Report::Tool(call.clone()));
+    stage.report(SessionReport::Tool(call.clone()));
     (call.id, call.status) = ("2".to_owned(), ToolStatus::Completed);
-    stage.report(Report::Tool(call));
+    stage.report(SessionReport::Tool(call));
     stage.report(commands(&[HOSTILE, "x"]));
     stage.type_text("/");
     stage.input(Event::Paste(text.clone()));

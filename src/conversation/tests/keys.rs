@@ -198,7 +198,7 @@ fn keys_answer_the_open_question() {
     for (key, option) in [("y", "once"), ("n", "no"), ("1", "always"), ("2", "once"), ("3", "no")] {
         let mut stage = Stage::ready(60, 20);
         stage.prompt("go");
-        stage.report(Report::Asked(touch(7)));
+        stage.report(SessionReport::Asked(touch(7)));
         let answer = Answer { id: QuestionId(7), option: option.to_owned() };
         assert_eq!(press(&mut stage, key), [answer], "{key}");
         assert_eq!(press(&mut stage, key), [], "the question is answered");
@@ -209,7 +209,7 @@ fn keys_answer_the_open_question() {
 fn other_keys_are_text_while_a_question_is_open() {
     for keys in ["4", "0", "x", "Y", "x y", "x 1", "_ n"] {
         let mut stage = Stage::ready(60, 20);
-        stage.report(Report::Asked(touch(7)));
+        stage.report(SessionReport::Asked(touch(7)));
         assert_eq!(press(&mut stage, keys), [], "{keys}");
         assert!(!stage.conversation.editor.text().is_empty(), "{keys}");
     }
@@ -220,7 +220,7 @@ fn y_does_not_choose_between_two_options_that_allow_once() {
     let mut stage = Stage::ready(60, 20);
     let mut asked = touch(7);
     asked.options[0].kind = OptionKind::AllowOnce;
-    stage.report(Report::Asked(asked));
+    stage.report(SessionReport::Asked(asked));
     assert!(stage.screen().contains(&"  n reject  1–3".to_owned()), "{:?}", stage.screen());
     assert_eq!(press(&mut stage, "y"), []);
 }

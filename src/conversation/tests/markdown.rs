@@ -88,7 +88,7 @@ fn endless_paragraph_is_divided_and_nothing_is_lost() {
 fn messages_with_different_ids_are_separate_paragraphs() {
     let mut stage = Stage::ready(80, 24);
     for (id, text) in [("1", "a"), ("1", "b"), ("2", "c")] {
-        stage.report(Report::Text { message: Some(id.to_owned()), text: text.to_owned() });
+        stage.report(SessionReport::Text { message: Some(id.to_owned()), text: text.to_owned() });
     }
     assert_eq!(stage.screen()[..3], ["ab", "", "c"]);
 }
@@ -98,7 +98,7 @@ fn frame_of_a_piece_does_not_grow_with_the_message() {
     let mut stage = Stage::ready(80, 24);
     for n in 0..3000 {
         let end = if n % 50 == 49 { "\n\n" } else { " " };
-        let report = Report::Text { message: None, text: format!("word{n}{end}") };
+        let report = SessionReport::Text { message: None, text: format!("word{n}{end}") };
         stage.conversation.report(&report, 0);
         let frame = stage.conversation.frame(0);
         assert!(frame.len() < 1500, "{} bytes", frame.len());

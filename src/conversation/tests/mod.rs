@@ -9,8 +9,9 @@ mod screens;
 mod turns;
 
 use acp::{
-    Choice, Command, Diff, OptionKind, Outcome, PlanEntry, PlanState, Question, QuestionId,
-    QuestionOption, Report, TokenUsage, ToolCall, ToolContent, ToolKind, ToolStatus, TurnEnd,
+    AgentCommand, AgentQuestion, Diff, EndedTurn, OptionKind, Outcome, PlanEntry, PlanState,
+    QuestionId, QuestionOption, SessionMode, SessionReport, TokenUsage, ToolContent, ToolKind,
+    ToolStatus, ToolUse,
 };
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
@@ -48,7 +49,7 @@ impl Stage {
         stage
     }
 
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: SessionReport) {
         self.conversation.report(&report, self.now);
         self.draw();
     }
@@ -59,7 +60,7 @@ impl Stage {
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        self.report(Report::Text { message: None, text: text.to_owned() });
+        self.report(SessionReport::Text { message: None, text: text.to_owned() });
     }
 
     pub(super) fn wait(&mut self, millis: u64) {
@@ -235,12 +236,12 @@ pub(super) fn check_sequences(bytes: &[u8]) {
     assert!(!text.contains(is_bidi), "{text:?}");
 }
 
-pub(super) fn ready() -> Report {
-    Report::Ready { session: "s".to_owned(), is_loaded: false, found: Vec::new() }
+pub(super) fn ready() -> SessionReport {
+    SessionReport::Ready { session: "s".to_owned(), is_loaded: false, found: Vec::new() }
 }
 
-pub(super) fn tool(id: &str, kind: ToolKind, title: &str, status: ToolStatus) -> ToolCall {
-    ToolCall {
+pub(super) fn tool(id: &str, kind: ToolKind, title: &str, status: ToolStatus) -> ToolUse {
+    ToolUse {
         id: id.to_owned(),
         title: title.to_owned(),
         kind,
@@ -251,7 +252,7 @@ pub(super) fn tool(id: &str, kind: ToolKind, title: &str, status: ToolStatus) ->
     }
 }
 
-pub(super) fn edit(id: &str, status: ToolStatus) -> ToolCall {
+pub(super) fn edit(id: &str, status: ToolStatus) -> ToolUse {
     let old =
         "//! Parses ports.\n\npub fn port(text: &str) -> u16 {\n    text.parse().unwrap()\n}\n";
     let new = "//! Parses ports.\n\n/// Returns the port, or an error that names the text.\npub fn port(text: &str) -> Result<u16, PortError> {\n    text.trim().parse().map_err(|_| PortError::new(text))\n}\n";
@@ -269,8 +270,8 @@ pub(super) fn option(id: &str, name: &str, kind: OptionKind) -> QuestionOption {
     QuestionOption { id: id.to_owned(), name: name.to_owned(), kind }
 }
 
-pub(super) fn question(id: u64, tool: ToolCall) -> Question {
-    Question {
+pub(super) fn question(id: u64, tool: ToolUse) -> AgentQuestion {
+    AgentQuestion {
         id: QuestionId(id),
         tool,
         options: vec![
@@ -283,23 +284,23 @@ pub(super) fn question(id: u64, tool: ToolCall) -> Question {
 }
 
 /// A question about the command `touch made.txt`.
-pub(super) fn touch(id: u64) -> Question {
+pub(super) fn touch(id: u64) -> AgentQuestion {
     let mut call = tool("touch", ToolKind::Execute, "`touch made.txt`", ToolStatus::Pending);
     call.input = json!({ "command": "touch made.txt" });
     question(id, call)
 }
 
-pub(super) fn commands(names: &[&str]) -> Report {
+pub(super) fn commands(names: &[&str]) -> SessionReport {
     let command =
-        |name: &&str| Command { name: (*name).to_owned(), about: format!("about {name}") };
-    Report::Commands(names.iter().map(command).collect())
+        |name: &&str| AgentCommand { name: (*name).to_owned(), about: format!("about {name}") };
+    SessionReport::Commands(names.iter().map(command).collect())
 }
 
 pub(super) fn entry(text: &str, state: PlanState) -> PlanEntry {
     PlanEntry { text: text.to_owned(), state }
 }
 
-pub(super) fn ended(outcome: Outcome) -> Report {
+pub(super) fn ended(outcome: Outcome) -> SessionReport {
     let usage = TokenUsage {
         input: 1000,
         cached_input: 200,
@@ -307,20 +308,21 @@ pub(super) fn ended(outcome: Outcome) -> Report {
         output: 345,
         cost: Some(0.02),
     };
-    Report::Ended(TurnEnd { tag: "t".to_owned(), outcome, usage: Some(usage) })
+    SessionReport::Ended(EndedTurn { tag: "t".to_owned(), outcome, usage: Some(usage) })
 }
 
 /// Plays a turn up to a question about a change of a file.
 pub(super) fn play_to_question(stage: &mut Stage) {
-    stage.report(Report::Mode {
+    stage.report(SessionReport::Mode {
         current: "default".to_owned(),
-        available: vec![Choice { id: "default".to_owned(), name: "Default".to_owned() }],
+        available: vec![SessionMode { id: "default".to_owned(), name: "Default".to_owned() }],
     });
-    stage.report(Report::Model("sonnet-4.5".to_owned()));
-    stage.report(Report::Context { used: 84_000, size: 200_000 });
+    stage.report(SessionReport::Model("sonnet-4.5".to_owned()));
+    stage.report(SessionReport::Context { used: 84_000, size: 200_000 });
     stage.prompt("`port` panics on \"80 \". Return an error instead, please.");
-    stage
-        .report(Report::Thought("The function unwraps.\nI should look for its callers".to_owned()));
+    stage.report(SessionReport::Thought(
+        "The function unwraps.\nI should look for its callers".to_owned(),
+    ));
     stage.wait(3200);
     let answer = "I'll look at **port.rs** and its callers first.\n\n\
         - `net::listen` passes what the *user* wrote, so the text can have spaces\n\
@@ -330,14 +332,14 @@ pub(super) fn play_to_question(stage: &mut Stage) {
     for piece in answer.split_inclusive(' ') {
         stage.text(piece);
     }
-    stage.report(Report::Tool(tool(
+    stage.report(SessionReport::Tool(tool(
         "r",
         ToolKind::Read,
         "Read /w/src/net/port.rs",
         ToolStatus::InProgress,
     )));
     stage.wait(400);
-    stage.report(Report::Tool(tool(
+    stage.report(SessionReport::Tool(tool(
         "r",
         ToolKind::Read,
         "Read /w/src/net/port.rs",
@@ -347,13 +349,13 @@ pub(super) fn play_to_question(stage: &mut Stage) {
     test.content = vec![ToolContent::Text(
         "running 3 tests\ntest port::spaces ... FAILED\nerror: 1 test failed".to_owned(),
     )];
-    stage.report(Report::Tool(test));
-    stage.report(Report::Plan(vec![
+    stage.report(SessionReport::Tool(test));
+    stage.report(SessionReport::Plan(vec![
         entry("Find the callers", PlanState::Completed),
         entry("Return an error", PlanState::InProgress),
         entry("Adapt the tests", PlanState::Pending),
     ]));
-    stage.report(Report::Tool(edit("e", ToolStatus::Pending)));
+    stage.report(SessionReport::Tool(edit("e", ToolStatus::Pending)));
     stage.wait(9000);
-    stage.report(Report::Asked(question(1, edit("e", ToolStatus::Pending))));
+    stage.report(SessionReport::Asked(question(1, edit("e", ToolStatus::Pending))));
 }

@@ -1,6 +1,6 @@
 //! Properties of any sequence of reports, keys and sizes.
 
-use acp::{Failure, FailureKind};
+use acp::{AgentFailure, FailureKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -9,7 +9,7 @@ use super::*;
 #[derive(Debug, Clone)]
 enum Happening {
     Text(String),
-    Report(Report),
+    SessionReport(SessionReport),
     Prompt(String),
     Mail(String, String),
     Decided(u64, String),
@@ -31,7 +31,7 @@ fn words() -> impl Strategy<Value = String> {
     ]
 }
 
-fn call() -> impl Strategy<Value = ToolCall> {
+fn call() -> impl Strategy<Value = ToolUse> {
     let status = prop_oneof![
         Just(ToolStatus::Pending),
         Just(ToolStatus::InProgress),
@@ -49,19 +49,21 @@ fn call() -> impl Strategy<Value = ToolCall> {
     })
 }
 
-fn report() -> impl Strategy<Value = Report> {
+fn report() -> impl Strategy<Value = SessionReport> {
     prop_oneof![
         Just(ready()),
-        Just(Report::Initialized(acp::AgentInfo::default())),
-        words().prop_map(Report::User),
-        words().prop_map(Report::Thought),
-        words().prop_map(Report::Notice),
-        words().prop_map(Report::Model),
-        call().prop_map(Report::Tool),
-        (0..3u64, call()).prop_map(|(id, call)| Report::Asked(question(id, call))),
-        (0..3u64).prop_map(|id| Report::Withdrawn { id: QuestionId(id) }),
+        Just(SessionReport::Initialized(acp::AgentInfo::default())),
+        words().prop_map(SessionReport::User),
+        words().prop_map(SessionReport::Thought),
+        words().prop_map(SessionReport::Notice),
+        words().prop_map(SessionReport::Model),
+        call().prop_map(SessionReport::Tool),
+        (0..3u64, call()).prop_map(|(id, call)| SessionReport::Asked(question(id, call))),
+        (0..3u64).prop_map(|id| SessionReport::Withdrawn { id: QuestionId(id) }),
         prop::collection::vec(words(), 0..9).prop_map(|texts| {
-            Report::Plan(texts.iter().map(|text| entry(text, PlanState::InProgress)).collect())
+            SessionReport::Plan(
+                texts.iter().map(|text| entry(text, PlanState::InProgress)).collect(),
+            )
         }),
         prop::collection::vec(words(), 0..9).prop_map(|names| {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -69,9 +71,9 @@ fn report() -> impl Strategy<Value = Report> {
         }),
         Just(ended(Outcome::Done)),
         words().prop_map(|said| {
-            ended(Outcome::Failed(Failure { kind: FailureKind::Other, said }))
+            ended(Outcome::Failed(AgentFailure { kind: FailureKind::Other, said }))
         }),
-        (any::<u64>(), any::<u64>()).prop_map(|(used, size)| Report::Context { used, size }),
+        (any::<u64>(), any::<u64>()).prop_map(|(used, size)| SessionReport::Context { used, size }),
     ]
 }
 
@@ -109,7 +111,7 @@ fn any_key() -> impl Strategy<Value = (KeyCode, KeyModifiers)> {
 fn happening() -> impl Strategy<Value = Happening> {
     prop_oneof![
         4 => words().prop_map(Happening::Text),
-        4 => report().prop_map(Happening::Report),
+        4 => report().prop_map(Happening::SessionReport),
         1 => words().prop_map(Happening::Prompt),
         1 => (words(), words()).prop_map(|(name, text)| Happening::Mail(name, text)),
         1 => (0..3u64, words()).prop_map(|(id, words)| Happening::Decided(id, words)),
@@ -124,8 +126,10 @@ fn happening() -> impl Strategy<Value = Happening> {
 /// Lets something happen. The frame is not drawn on the terminal, so its bytes are only checked.
 fn apply(conversation: &mut Conversation, happening: Happening, now: &mut u64) {
     match happening {
-        Happening::Text(text) => conversation.report(&Report::Text { message: None, text }, *now),
-        Happening::Report(report) => conversation.report(&report, *now),
+        Happening::Text(text) => {
+            conversation.report(&SessionReport::Text { message: None, text }, *now)
+        }
+        Happening::SessionReport(report) => conversation.report(&report, *now),
         Happening::Prompt(text) => conversation.prompt(Sender::Typed, &text, *now),
         Happening::Mail(name, text) => conversation.prompt(Sender::Mail(name), &text, *now),
         Happening::Decided(id, words) => conversation.decided(QuestionId(id), &words),
@@ -167,7 +171,7 @@ proptest! {
     fn text_of_the_composer_is_not_lost(
         happenings in prop::collection::vec(
             prop_oneof![
-                report().prop_map(Happening::Report),
+                report().prop_map(Happening::SessionReport),
                 harmless_key().prop_map(|(code, modifiers)| Happening::Key(code, modifiers)),
                 words().prop_map(Happening::Paste),
                 (1..130u16, 1..50u16).prop_map(|(cols, rows)| Happening::Resize(cols, rows)),
@@ -222,7 +226,7 @@ proptest! {
         let mut stage = Stage::ready(80, 24);
         stage.prompt("go");
         let call = tool("1", ToolKind::Execute, &"make ".repeat(30), ToolStatus::InProgress);
-        stage.report(Report::Tool(call));
+        stage.report(SessionReport::Tool(call));
         for (cols, rows, text) in steps {
             stage.resize(cols, rows);
             stage.draw();

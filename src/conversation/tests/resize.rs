@@ -22,7 +22,12 @@ fn each_finished_line_is_printed_exactly_once() {
             }
             let id = format!("t{n}");
             for status in [ToolStatus::Pending, ToolStatus::Completed] {
-                stage.report(Report::Tool(tool(&id, ToolKind::Read, &format!("#{n}#"), status)));
+                stage.report(SessionReport::Tool(tool(
+                    &id,
+                    ToolKind::Read,
+                    &format!("#{n}#"),
+                    status,
+                )));
                 stage.wait(700);
             }
         }
@@ -41,7 +46,7 @@ fn resize_in_a_turn_leaves_one_live_region() {
     let mut stage = Stage::ready(80, 24);
     stage.prompt("go");
     stage.text("A paragraph that has not ended yet and is longer than the narrowest terminal here");
-    stage.report(Report::Tool(tool(
+    stage.report(SessionReport::Tool(tool(
         "1",
         ToolKind::Execute,
         &"make ".repeat(20),
@@ -103,7 +108,7 @@ fn cursor_is_in_the_composer_after_each_frame() {
 fn smallest_terminal_shows_status_options_and_composer() {
     let mut stage = Stage::ready(20, 6);
     stage.prompt("go");
-    stage.report(Report::Asked(touch(1)));
+    stage.report(SessionReport::Asked(touch(1)));
     let expected =
         ["… 4 more lines", "  3 Reject", "  y allow  n reject…", "waits for your answ…", ">"];
     assert_eq!(stage.bottom(5).lines().collect::<Vec<_>>(), expected);

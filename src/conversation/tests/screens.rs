@@ -14,7 +14,7 @@ fn play_to_end(cols: u16, rows: u16) -> Stage {
     stage.conversation.decided(QuestionId(1), "allowed");
     stage.draw();
     stage.wait(800);
-    stage.report(Report::Tool(edit("e", ToolStatus::Completed)));
+    stage.report(SessionReport::Tool(edit("e", ToolStatus::Completed)));
     stage.text("The function returns an error now.");
     stage.report(ended(Outcome::Done));
     stage

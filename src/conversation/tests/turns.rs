@@ -1,11 +1,11 @@
 //! Prompts, tool calls, thoughts, plans, questions and the ends of turns.
 
-use acp::{Failure, FailureKind};
+use acp::{AgentFailure, FailureKind};
 
 use super::*;
 
-fn failed(kind: FailureKind, said: &str) -> Report {
-    ended(Outcome::Failed(Failure { kind, said: said.to_owned() }))
+fn failed(kind: FailureKind, said: &str) -> SessionReport {
+    ended(Outcome::Failed(AgentFailure { kind, said: said.to_owned() }))
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn prompt_shows_its_sender_and_folds_a_long_text() {
 fn running_tool_counts_and_is_printed_once_when_it_ends() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("go");
-    let call = |status| Report::Tool(tool("1", ToolKind::Execute, "`make`", status));
+    let call = |status| SessionReport::Tool(tool("1", ToolKind::Execute, "`make`", status));
     stage.report(call(ToolStatus::Pending));
     assert_eq!(stage.conversation.next_frame(stage.now), Some(1000));
     stage.wait(2500);
@@ -39,9 +39,9 @@ fn running_tool_counts_and_is_printed_once_when_it_ends() {
 fn tool_that_ends_inside_a_paragraph_does_not_divide_it() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("go");
-    stage.report(Report::Tool(tool("1", ToolKind::Read, "Read a", ToolStatus::Pending)));
+    stage.report(SessionReport::Tool(tool("1", ToolKind::Read, "Read a", ToolStatus::Pending)));
     stage.text("One senten");
-    stage.report(Report::Tool(tool("1", ToolKind::Read, "Read a", ToolStatus::Completed)));
+    stage.report(SessionReport::Tool(tool("1", ToolKind::Read, "Read a", ToolStatus::Completed)));
     stage.text("ce.\n\nNext.");
     stage.report(ended(Outcome::Done));
     let rows = stage.history();
@@ -53,7 +53,7 @@ fn failed_tool_shows_the_end_of_its_text() {
     let mut stage = Stage::ready(40, 20);
     let mut call = tool("1", ToolKind::Fetch, "", ToolStatus::Failed);
     call.content = vec![ToolContent::Text("1\n2\n3\n```\n4\n```\n\n".to_owned())];
-    stage.report(Report::Tool(call));
+    stage.report(SessionReport::Tool(call));
     assert_eq!(stage.history()[..4], ["✗ fetch", "  2", "  3", "  4"]);
 }
 
@@ -63,7 +63,7 @@ fn long_change_shows_twelve_lines_and_counts_all() {
     let mut call = tool("1", ToolKind::Edit, "write", ToolStatus::Completed);
     let new = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
     call.content = vec![ToolContent::Diff(Diff { path: "/w/a.txt".to_owned(), old: None, new })];
-    stage.report(Report::Tool(call));
+    stage.report(SessionReport::Tool(call));
     let rows = stage.history();
     assert_eq!(rows[..3], ["✓ edit write", "  a.txt  +30 −0", "  + 1"]);
     assert_eq!(rows[13..15], ["  + 12", "    … 18 more changed lines"]);
@@ -80,7 +80,7 @@ fn distant_changes_are_separated_and_near_ones_share_context() {
     let mut call = tool("1", ToolKind::Edit, "edit a", ToolStatus::Completed);
     let diff = Diff { path: "a".to_owned(), old: Some(text(&[])), new: text(&[3, 5, 20]) };
     call.content = vec![ToolContent::Diff(diff)];
-    stage.report(Report::Tool(call));
+    stage.report(SessionReport::Tool(call));
     let expected = [
         "✓ edit a  +3 −3",
         "    2",
@@ -103,8 +103,8 @@ fn distant_changes_are_separated_and_near_ones_share_context() {
 fn thought_is_folded_to_one_line() {
     let mut stage = Stage::ready(40, 20);
     stage.prompt("go");
-    stage.report(Report::Thought("first\nsecond li".to_owned()));
-    stage.report(Report::Thought("ne".to_owned()));
+    stage.report(SessionReport::Thought("first\nsecond li".to_owned()));
+    stage.report(SessionReport::Thought("ne".to_owned()));
     assert!(stage.screen().contains(&"thinking: second line".to_owned()), "{:?}", stage.screen());
     stage.wait(61_000);
     stage.text("Answer");
@@ -123,14 +123,14 @@ fn plan_is_printed_once_at_the_end_of_the_turn() {
         })
         .collect();
     stage.prompt("go");
-    stage.report(Report::Plan(plan.clone()));
+    stage.report(SessionReport::Plan(plan.clone()));
     let shown: Vec<String> =
         stage.screen().into_iter().filter(|row| row.contains("step")).collect();
     assert_eq!(shown.len(), 6);
     assert!(shown.contains(&"[>] step 4".to_owned()), "{shown:?}");
     stage.report(ended(Outcome::Done));
     stage.prompt("again");
-    stage.report(Report::Plan(plan));
+    stage.report(SessionReport::Plan(plan));
     stage.report(ended(Outcome::Done));
     let count = stage.history().iter().filter(|row| row.contains("step 0")).count();
     assert_eq!(count, 1);
@@ -140,7 +140,7 @@ fn plan_is_printed_once_at_the_end_of_the_turn() {
 fn question_shows_command_and_options_until_it_is_decided() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("go");
-    stage.report(Report::Asked(touch(7)));
+    stage.report(SessionReport::Asked(touch(7)));
     let expected = "? run a command\n  $ touch made.txt\n  1 Always allow  2 Allow once  \
         3 Reject\n  y allow  n reject  1–3\n\nada · waits for your answer\n>";
     assert_eq!(stage.bottom(7), expected);
@@ -157,7 +157,7 @@ fn question_without_a_command_shows_its_input() {
     let mut stage = Stage::ready(40, 20);
     let mut call = tool("m", ToolKind::Other, "team_echo", ToolStatus::Pending);
     call.input = json!({ "text": "hello", "times": 2 });
-    stage.report(Report::Asked(question(1, call)));
+    stage.report(SessionReport::Asked(question(1, call)));
     assert_eq!(stage.screen()[..3], ["? tool team_echo", "  text: hello", "  times: 2"]);
 }
 
@@ -165,10 +165,10 @@ fn question_without_a_command_shows_its_input() {
 fn several_questions_are_asked_one_after_the_other() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("go");
-    stage.report(Report::Asked(touch(1)));
-    stage.report(Report::Asked(question(2, edit("e", ToolStatus::Pending))));
+    stage.report(SessionReport::Asked(touch(1)));
+    stage.report(SessionReport::Asked(question(2, edit("e", ToolStatus::Pending))));
     assert!(stage.screen().contains(&"? run a command  (1 more waits)".to_owned()));
-    stage.report(Report::Withdrawn { id: QuestionId(1) });
+    stage.report(SessionReport::Withdrawn { id: QuestionId(1) });
     let rows = stage.screen();
     assert!(rows.contains(&"question withdrawn: touch made.txt".to_owned()), "{rows:?}");
     assert!(rows.contains(&"? Edit src/net/port.rs  +3 −2".to_owned()), "{rows:?}");
@@ -180,7 +180,7 @@ fn plan_of_a_question_is_printed_whole() {
     let mut asked =
         question(1, tool("p", ToolKind::SwitchMode, "Approve Plan", ToolStatus::Pending));
     asked.plan = Some((1..=40).map(|n| format!("{n}. step\n")).collect());
-    stage.report(Report::Asked(asked));
+    stage.report(SessionReport::Asked(asked));
     let rows = stage.history();
     assert_eq!(rows.iter().filter(|row| row.ends_with(". step")).count(), 40);
     assert!(rows.contains(&"? mode Approve Plan".to_owned()), "{rows:?}");
@@ -223,10 +223,10 @@ fn status_leaves_out_parts_from_the_right() {
     ] {
         let mut stage = Stage::ready(cols, 20);
         stage.prompt("go");
-        let default = Choice { id: "d".to_owned(), name: "Default".to_owned() };
-        stage.report(Report::Mode { current: "d".to_owned(), available: vec![default] });
-        stage.report(Report::Model("sonnet".to_owned()));
-        stage.report(Report::Context { used: 42, size: 100 });
+        let default = SessionMode { id: "d".to_owned(), name: "Default".to_owned() };
+        stage.report(SessionReport::Mode { current: "d".to_owned(), available: vec![default] });
+        stage.report(SessionReport::Model("sonnet".to_owned()));
+        stage.report(SessionReport::Context { used: 42, size: 100 });
         stage
             .conversation
             .set_status(crate::ConversationStatus { queued: 2, ..Default::default() });
@@ -243,7 +243,7 @@ fn silence_is_shown_unless_a_tool_runs() {
     stage.conversation.set_status(status);
     stage.wait(31_000);
     assert_eq!(stage.bottom(2), "ada · retrying, silent for 30 s\n>");
-    stage.report(Report::Tool(tool("1", ToolKind::Execute, "make", ToolStatus::InProgress)));
+    stage.report(SessionReport::Tool(tool("1", ToolKind::Execute, "make", ToolStatus::InProgress)));
     assert_eq!(stage.bottom(2), "ada · working 31 s\n>");
 }
 
@@ -251,7 +251,7 @@ fn silence_is_shown_unless_a_tool_runs() {
 fn replay_prints_only_its_last_lines() {
     let mut stage = Stage::new(60, 20);
     for n in 0..300 {
-        stage.report(Report::User(format!("question {n}")));
+        stage.report(SessionReport::User(format!("question {n}")));
         stage.text(&format!("answer {n}"));
     }
     assert_eq!(stage.bottom(2), "ada · starting\n>");
@@ -266,7 +266,7 @@ fn replay_prints_only_its_last_lines() {
 #[test]
 fn notice_during_a_replay_is_printed_at_once() {
     let mut stage = Stage::new(60, 20);
-    stage.report(Report::User("earlier".to_owned()));
+    stage.report(SessionReport::User("earlier".to_owned()));
     stage.conversation.notice("starts the agent");
     stage.draw();
     assert_eq!(stage.screen(), ["starts the agent", "", "ada · starting", ">"]);
@@ -276,8 +276,8 @@ fn notice_during_a_replay_is_printed_at_once() {
 fn second_replay_is_not_printed() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("one");
-    stage.report(Report::Initialized(acp::AgentInfo::default()));
-    stage.report(Report::User("one".to_owned()));
+    stage.report(SessionReport::Initialized(acp::AgentInfo::default()));
+    stage.report(SessionReport::User("one".to_owned()));
     stage.report(ready());
     assert_eq!(stage.history().iter().filter(|row| **row == "> one").count(), 1);
 }
@@ -287,7 +287,7 @@ fn finish_leaves_only_printed_lines() {
     let mut stage = Stage::ready(60, 20);
     stage.prompt("go");
     stage.text("unfinished");
-    stage.report(Report::Tool(tool("1", ToolKind::Execute, "make", ToolStatus::InProgress)));
+    stage.report(SessionReport::Tool(tool("1", ToolKind::Execute, "make", ToolStatus::InProgress)));
     let bytes = stage.conversation.finish();
     stage.feed(&bytes);
     assert_eq!(stage.history(), ["> go", "", "unfinished", "", "• run make"]);

@@ -16,8 +16,6 @@ use sys::clock::Deadline;
 use sys::exec::{ExecCommand, PipedChild, start_piped};
 use sys::proc::{self, Process};
 
-use super::driver::AcpInput;
-
 /// Maximum number of bytes per read.
 const CHUNK: usize = 64 * 1024;
 /// Chunks that wait for the loop; then the agent waits.
@@ -32,6 +30,17 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const LAST_LINE: usize = 300;
 /// The exit code of an agent that a signal has ended.
 const KILLED: i32 = 137;
+
+/// An input that the driver turns into an event.
+pub(super) enum AcpInput {
+    Output(Vec<u8>),
+    Ended {
+        code: i32,
+        said: Option<String>,
+    },
+    /// The lead's loop ends the agent.
+    Left,
+}
 
 /// A running agent.
 pub(super) struct AgentProcess {

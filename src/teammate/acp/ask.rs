@@ -3,9 +3,9 @@
 
 use super::super::effect::OutboundOp;
 use super::super::words::AgentRole;
-use super::effect::{Effect, Shown};
+use super::effect::{Effect, PaneUpdate};
 use super::state::{FiledQuestion, State};
-use acp::{OptionKind, Question, QuestionId, ToolCall, ToolContent, ToolKind};
+use acp::{AgentQuestion, OptionKind, QuestionId, ToolContent, ToolKind, ToolUse};
 use model::decisions::question::{DENIED, Typed};
 use model::id::RequestId;
 use model::mail::protocol::{
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 const REASON: usize = 500;
 
 /// Files a question. That of an agent lead is answered in its terminal.
-pub(super) fn file(state: &mut State, question: &Question, now: Timestamp) {
+pub(super) fn file(state: &mut State, question: &AgentQuestion, now: Timestamp) {
     if state.role == AgentRole::Lead || state.teamless {
         return;
     }
@@ -44,7 +44,7 @@ pub(super) fn file(state: &mut State, question: &Question, now: Timestamp) {
     state.filed.push(FiledQuestion { request, question: question.id, is_plan });
 }
 
-fn permission(state: &State, tool: &ToolCall, request_id: String) -> PermissionRequest {
+fn permission(state: &State, tool: &ToolUse, request_id: String) -> PermissionRequest {
     PermissionRequest {
         request_id,
         agent_id: Some(state.me.name.to_string()),
@@ -58,7 +58,7 @@ fn permission(state: &State, tool: &ToolCall, request_id: String) -> PermissionR
 }
 
 /// Returns the name that Claude Code has for a tool of this kind: rules are written with these.
-fn tool_name(tool: &ToolCall) -> String {
+fn tool_name(tool: &ToolUse) -> String {
     let name = match tool.kind {
         ToolKind::Execute => "Bash",
         ToolKind::Read => "Read",
@@ -74,12 +74,12 @@ fn tool_name(tool: &ToolCall) -> String {
     name.to_owned()
 }
 
-fn is_new_file(tool: &ToolCall) -> bool {
+fn is_new_file(tool: &ToolUse) -> bool {
     let mut diffs = diffs(tool).peekable();
     diffs.peek().is_some() && diffs.all(|diff| diff.old.is_none())
 }
 
-fn diffs(tool: &ToolCall) -> impl Iterator<Item = &acp::Diff> {
+fn diffs(tool: &ToolUse) -> impl Iterator<Item = &acp::Diff> {
     tool.content.iter().filter_map(|content| match content {
         ToolContent::Diff(diff) => Some(diff),
         ToolContent::Text(_) => None,
@@ -88,7 +88,7 @@ fn diffs(tool: &ToolCall) -> impl Iterator<Item = &acp::Diff> {
 
 /// Returns the input of a tool in the words of Claude Code, which rules and the dashboard know:
 /// `command`, or `file_path` with the change; and what else the agent says.
-fn input(tool: &ToolCall) -> Value {
+fn input(tool: &ToolUse) -> Value {
     let mut input = match &tool.input {
         Value::Object(given) => given.clone(),
         Value::Null => Map::new(),
@@ -124,9 +124,8 @@ fn command(input: &Map<String, Value>, title: &str) -> Option<String> {
         Some(Value::Array(words)) => {
             let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
             match words.as_slice() {
-                [shell, option, line]
-                    if shell.ends_with("sh") && matches!(*option, "-c" | "-lc") =>
-                {
+                // A shell and its option to run a line.
+                [_, option, line] if option.starts_with('-') && option.ends_with('c') => {
                     Some((*line).to_owned())
                 }
                 words => shlex::try_join(words.iter().copied()).ok(),
@@ -162,7 +161,7 @@ pub(super) fn answer_in_pane(
         None => "answered",
     };
     let words = format!("{verdict} here: {}", text::short(&name, 80));
-    effects.push(Effect::Show(Shown::Decided { id, words }));
+    effects.push(Effect::Show(PaneUpdate::Decided { id, words }));
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
     }
@@ -170,7 +169,7 @@ pub(super) fn answer_in_pane(
 
 /// Ends the request of a question that the agent has withdrawn.
 pub(super) fn withdrawn(state: &mut State, id: QuestionId, effects: &mut Vec<Effect>) {
-    effects.push(Effect::Show(Shown::Decided { id, words: "withdrawn".to_owned() }));
+    effects.push(Effect::Show(PaneUpdate::Decided { id, words: "withdrawn".to_owned() }));
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, None));
     }
@@ -232,7 +231,8 @@ fn decide(
         (true, None) => "the agent has no option to allow it once",
         (false, _) => "denied by the lead",
     };
-    effects.push(Effect::Show(Shown::Decided { id: filed.question, words: verdict.to_owned() }));
+    effects
+        .push(Effect::Show(PaneUpdate::Decided { id: filed.question, words: verdict.to_owned() }));
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     if let Some(reason) = reason.filter(|_| is_taken) {
         // A rejection has no text, and in most agents it ends the turn.

@@ -4,7 +4,7 @@
 
 use super::super::effect::MemberEffect;
 use super::super::words::AgentRole;
-use super::effect::{Effect, Shown};
+use super::effect::{Effect, PaneUpdate};
 use super::state::{RunningPrompt, State};
 use conversation::Sender;
 use model::mail::envelope::Envelope;
@@ -52,7 +52,7 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     }
     if let Some(text) = state.typed.pop_front() {
         send(state, TYPED, Vec::new(), &text, now);
-        effects.push(Effect::Show(Shown::Prompt { from: Sender::Typed, text }));
+        effects.push(Effect::Show(PaneUpdate::Prompt { from: Sender::Typed, text }));
         return;
     }
     let pauses = [state.limited_until(), state.settled_at()];
@@ -75,7 +75,7 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     send(state, &tag, ids, &text.join("\n\n"), now);
     effects.extend(mail.into_iter().map(|envelope| {
         let from = Sender::Mail(envelope.from);
-        Effect::Show(Shown::Prompt { from, text: envelope.text })
+        Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
     }));
 }
 
@@ -161,7 +161,7 @@ pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
         effects.push(Effect::Journal { kind, ids, reason });
         effects.extend(urgent.into_iter().map(|envelope| {
             let from = Sender::Mail(envelope.from);
-            Effect::Show(Shown::Prompt { from, text: envelope.text })
+            Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
         }));
     } else if state.session.cancel() {
         effects.push(Effect::Journal { kind, ids, reason });

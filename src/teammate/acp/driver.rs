@@ -13,13 +13,13 @@ use super::super::event::MemberEvent;
 use super::super::member_io::{self, MemberIo, MemberRun};
 use super::super::state::Me;
 use super::super::words::AgentRole;
-use super::agent::AgentProcess;
-use super::effect::{Effect, Shown};
+use super::agent::{AcpInput, AgentProcess};
+use super::effect::{Effect, PaneUpdate};
 use super::event::Event;
 use super::react::{mode_choice, react};
 use super::state::{AgentFacts, State};
 use super::terminal::PaneTerminal;
-use acp::{AgentTraits, McpServer, Session, Start, UsageCount};
+use acp::{AgentTraits, McpServer, Session, SessionStart, UsageBasis};
 use conversation::{Conversation, ConversationAction, Options};
 use event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use model::mail::protocol::{IdleNotification, Message};
@@ -39,17 +39,6 @@ const FRAME: Duration = Duration::from_millis(16);
 const CHANGED: usize = 10;
 /// The name of phalanx's own server of tools.
 const TOOLS: &str = "phalanx";
-
-/// An input that the driver turns into an event.
-pub(super) enum AcpInput {
-    Output(Vec<u8>),
-    Ended {
-        code: i32,
-        said: Option<String>,
-    },
-    /// The lead's loop ends the agent.
-    Left,
-}
 
 /// Parameters for starting an agent over ACP.
 pub(in super::super) struct AcpOptions {
@@ -93,7 +82,7 @@ pub(in super::super) fn open<'a>(
         AgentRole::Teammate => ops::mail::inbox::in_doubt(team, &me.name)?,
         AgentRole::Lead => BTreeSet::new(),
     };
-    let start = Start {
+    let start = SessionStart {
         cwd: cwd.to_string_lossy().into_owned(),
         mcp: vec![own_tools(ctx, &env)],
         load,
@@ -124,9 +113,9 @@ pub(in super::super) fn open<'a>(
 
 fn traits(profile: &Profile) -> AgentTraits {
     let usage = match profile.acp.usage {
-        profile::UsageCount::Turn => UsageCount::Turn,
-        profile::UsageCount::Session => UsageCount::Session,
-        profile::UsageCount::Request => UsageCount::Request,
+        profile::UsageCount::Turn => UsageBasis::Turn,
+        profile::UsageCount::Session => UsageBasis::Session,
+        profile::UsageCount::Request => UsageBasis::Request,
     };
     AgentTraits { usage, failure_prefix: profile.acp.failure.clone() }
 }
@@ -280,14 +269,14 @@ impl AcpDriver<'_> {
         None
     }
 
-    fn show(&mut self, shown: Shown) {
+    fn show(&mut self, shown: PaneUpdate) {
         let now = ops::now().0;
         match shown {
-            Shown::Prompt { from, text } => self.view.prompt(from, &text, now),
-            Shown::Report(report) => self.view.report(&report, now),
-            Shown::Decided { id, words } => self.view.decided(id, &words),
-            Shown::Notice(text) => self.view.notice(&text),
-            Shown::Status(status) => self.view.set_status(status),
+            PaneUpdate::Prompt { from, text } => self.view.prompt(from, &text, now),
+            PaneUpdate::Report(report) => self.view.report(&report, now),
+            PaneUpdate::Decided { id, words } => self.view.decided(id, &words),
+            PaneUpdate::Notice(text) => self.view.notice(&text),
+            PaneUpdate::Status(status) => self.view.set_status(status),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Effects of the step of a member over ACP, which the driver executes in order.
 
 use super::super::effect::MemberEffect;
-use acp::{QuestionId, Report};
+use acp::{QuestionId, SessionReport};
 use conversation::{ConversationStatus, Sender};
 use model::team::event::EventKind;
 
@@ -18,16 +18,16 @@ pub(super) enum Effect {
     /// Write to the agent's standard input.
     Write(Vec<u8>),
     /// Show something in the pane.
-    Show(Shown),
+    Show(PaneUpdate),
     /// End the agent: close its standard input, then signals. Reports `Ended`.
     End,
 }
 
 /// Something to show in the pane.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Shown {
+pub(super) enum PaneUpdate {
     Prompt { from: Sender, text: String },
-    Report(Box<Report>),
+    Report(Box<SessionReport>),
     Decided { id: QuestionId, words: String },
     Notice(String),
     Status(ConversationStatus),

@@ -8,12 +8,12 @@ use super::super::state::{Leaving, PAUSE_MS, Pending, follow_clock};
 use super::super::words::{self, AgentRole};
 use super::ask;
 use super::deliver;
-use super::effect::{Effect, Shown};
+use super::effect::{Effect, PaneUpdate};
 use super::event::Event;
 use super::state::{LAST_WORDS, SILENCE_MS, State};
 use acp::{
-    AgentInfo, Failure, FailureKind, ModeChoice, Outcome, Report, TokenUsage, ToolCall,
-    ToolContent, TurnEnd,
+    AgentFailure, AgentInfo, EndedTurn, FailureKind, ModeChoice, Outcome, SessionReport,
+    TokenUsage, ToolContent, ToolUse,
 };
 use conversation::ConversationStatus;
 use model::id::LEAD;
@@ -118,48 +118,53 @@ fn handle_member_event(
     effects.extend(complaint.map(Effect::Member));
 }
 
-fn handle_report(state: &mut State, report: Report, now: Timestamp, effects: &mut Vec<Effect>) {
+fn handle_report(
+    state: &mut State,
+    report: SessionReport,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     if let Some(turn) = &mut state.turn {
         turn.heard_at = now;
         if std::mem::take(&mut turn.is_silent) {
             state.outbox.push(OutboundOp::Remark(None));
         }
     }
-    effects.push(Effect::Show(Shown::Report(Box::new(report.clone()))));
+    effects.push(Effect::Show(PaneUpdate::Report(Box::new(report.clone()))));
     match report {
-        Report::Initialized(agent) => greet(state, &agent, effects),
-        Report::Ready { session, found, .. } => {
+        SessionReport::Initialized(agent) => greet(state, &agent, effects),
+        SessionReport::Ready { session, found, .. } => {
             state.ready_at = now;
             deliver::settle_doubts(state, &found, effects);
             if state.role == AgentRole::Teammate {
                 state.outbox.push(OutboundOp::Session(session));
             }
         }
-        Report::Refused(failure) => {
+        SessionReport::Refused(failure) => {
             let words = text::short(&failure.said, 300);
             effects.push(Effect::Member(MemberEffect::Warn(words)));
             leave(state, 1, now, effects);
         }
-        Report::Text { message, text } => keep_last_words(state, message, &text),
-        Report::Tool(call) => note_changes(state, &call),
-        Report::Model(model) => state.model = Some(model),
-        Report::Received { .. } => deliver::received(state, effects),
-        Report::Steered { tag, result } => deliver::steered(state, &tag, result, effects),
-        Report::Asked(question) => ask::file(state, &question, now),
-        Report::Withdrawn { id } => ask::withdrawn(state, id, effects),
-        Report::Ended(end) => end_turn(state, end, now, effects),
-        Report::Fault(text) => {
+        SessionReport::Text { message, text } => keep_last_words(state, message, &text),
+        SessionReport::Tool(call) => note_changes(state, &call),
+        SessionReport::Model(model) => state.model = Some(model),
+        SessionReport::Received { .. } => deliver::received(state, effects),
+        SessionReport::Steered { tag, result } => deliver::steered(state, &tag, result, effects),
+        SessionReport::Asked(question) => ask::file(state, &question, now),
+        SessionReport::Withdrawn { id } => ask::withdrawn(state, id, effects),
+        SessionReport::Ended(end) => end_turn(state, end, now, effects),
+        SessionReport::Fault(text) => {
             let text = format!("from its agent: {}", text::short(&text, 200));
             effects.push(Effect::Member(MemberEffect::Warn(text)));
         }
-        Report::User(text) => deliver::replayed(state, &text, effects),
-        Report::Thought(_)
-        | Report::Plan(_)
-        | Report::Commands(_)
-        | Report::Mode { .. }
-        | Report::Title(_)
-        | Report::Context { .. }
-        | Report::Notice(_) => {}
+        SessionReport::User(text) => deliver::replayed(state, &text, effects),
+        SessionReport::Thought(_)
+        | SessionReport::Plan(_)
+        | SessionReport::Commands(_)
+        | SessionReport::Mode { .. }
+        | SessionReport::Title(_)
+        | SessionReport::Context { .. }
+        | SessionReport::Notice(_) => {}
     }
 }
 
@@ -182,7 +187,7 @@ fn greet(state: &State, agent: &AgentInfo, effects: &mut Vec<Effect>) {
         text::short(&agent.version, 40),
         install.unwrap_or_default()
     );
-    effects.push(Effect::Show(Shown::Notice(text.clone())));
+    effects.push(Effect::Show(PaneUpdate::Notice(text.clone())));
     effects.push(Effect::Member(MemberEffect::Warn(text)));
 }
 
@@ -198,7 +203,7 @@ fn keep_last_words(state: &mut State, message: Option<String>, text: &str) {
     }
 }
 
-fn note_changes(state: &mut State, call: &ToolCall) {
+fn note_changes(state: &mut State, call: &ToolUse) {
     let paths = call.content.iter().filter_map(|content| match content {
         ToolContent::Diff(diff) => Some(diff.path.clone()),
         ToolContent::Text(_) => None,
@@ -208,7 +213,7 @@ fn note_changes(state: &mut State, call: &ToolCall) {
     }
 }
 
-fn end_turn(state: &mut State, end: TurnEnd, now: Timestamp, effects: &mut Vec<Effect>) {
+fn end_turn(state: &mut State, end: EndedTurn, now: Timestamp, effects: &mut Vec<Effect>) {
     deliver::turn_ended(state, effects);
     if let Some(used) = end.usage.filter(|_| state.role == AgentRole::Teammate) {
         state.outbox.push(OutboundOp::Usage(state.model.clone(), usage(&used)));
@@ -218,7 +223,7 @@ fn end_turn(state: &mut State, end: TurnEnd, now: Timestamp, effects: &mut Vec<E
         Outcome::Done | Outcome::Cancelled => {}
         Outcome::Stopped(reason) => {
             let said = format!("stopped: {}", text::short(&reason, 100));
-            state.failure = Some(Failure { kind: FailureKind::Other, said });
+            state.failure = Some(AgentFailure { kind: FailureKind::Other, said });
         }
         Outcome::Failed(failure) if failure.kind == FailureKind::Limited => {
             state.limit = Some((LimitHit::of_text(&failure.said, now, &state.zone), now));
@@ -251,12 +256,12 @@ fn handle_end(
     let Some(leaving) = state.leaving else {
         let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         let words = format!("the agent has exited with code {code}{said}");
-        effects.push(Effect::Show(Shown::Notice(words)));
+        effects.push(Effect::Show(PaneUpdate::Notice(words)));
         state.end = Some(if code == 0 { 1 } else { code });
         return;
     };
     if let Some(said) = said.filter(|_| leaving.code != 0) {
-        effects.push(Effect::Show(Shown::Notice(said)));
+        effects.push(Effect::Show(PaneUpdate::Notice(said)));
     }
     state.end = Some(leaving.code);
 }
@@ -454,7 +459,7 @@ fn show_status(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     };
     if status != state.shown {
         state.shown = status.clone();
-        effects.push(Effect::Show(Shown::Status(status)));
+        effects.push(Effect::Show(PaneUpdate::Status(status)));
     }
 }
 

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use super::super::outbox::{Activity, MemberOutbox};
 use super::super::state::{Leaving, Me, Pending};
 use super::super::words::AgentRole;
-use acp::{Failure, FailureKind, QuestionId, Session};
+use acp::{AgentFailure, FailureKind, QuestionId, Session};
 use conversation::ConversationStatus;
 use model::id::RequestId;
 use model::mail::envelope::Envelope;
@@ -84,7 +84,7 @@ pub(super) struct State {
     /// The number of requests filed so far.
     pub(super) asked: u64,
     /// The failure of the last turn.
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<AgentFailure>,
     /// The usage limit of the last turn.
     pub(super) limit: Option<(LimitHit, Timestamp)>,
     pub(super) model: Option<String>,

@@ -1,0 +1,32 @@
+//! What a profile says of an agent over the Agent Client Protocol.
+
+use serde::{Deserialize, Serialize};
+
+use model::value::{As, Choice, NonBlank};
+
+/// What an agent over ACP does that the protocol does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AcpTraits {
+    /// What the tokens in its reply to a prompt count.
+    #[serde(with = "As::<Choice<UsageCount>>")]
+    pub usage: UsageCount,
+    /// Begins the text of its answer that says why a turn has failed.
+    #[serde(with = "As::<Option<NonBlank>>")]
+    pub failure: Option<String>,
+}
+
+/// The turns whose tokens a reply counts.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum UsageCount {
+    #[default]
+    Turn,
+    /// All turns of the session so far.
+    Session,
+    /// The last request of the turn.
+    Request,
+}

@@ -1,0 +1,271 @@
+//! Members over the Agent Client Protocol: `fixtures/acp/faulty.py` plays the agent, with a fault of
+//! its own in each mode.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Stage, wait_for};
+
+const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/acp/faulty.py");
+
+/// A team with a lead in the background.
+fn led() -> Stage {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    stage
+}
+
+fn spawn(stage: &Stage, backend: &str, words: &[&str]) {
+    let words = [
+        &["spawn", "ann", "--profile", "acp", "--backend", backend, "--", "python3", AGENT],
+        words,
+    ]
+    .concat();
+    stage.phalanx(&words).expect(0);
+}
+
+fn member(stage: &Stage) -> Option<Value> {
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    let members = status["members"].as_array().expect("members").clone();
+    members.into_iter().find(|member| member["name"] == "ann")
+}
+
+fn wait_for_state(stage: &Stage, state: &str) {
+    wait_for(state, || member(stage).filter(|member| member["state"] == state).map(drop));
+}
+
+fn screen(stage: &Stage) -> String {
+    stage.phalanx(&["peek", "ann", "--history", "5000"]).expect(0).stdout
+}
+
+fn wait_for_text(stage: &Stage, text: &str) {
+    wait_for(text, || screen(stage).contains(text).then_some(()));
+}
+
+fn open_request(stage: &Stage) -> String {
+    wait_for("a request", || {
+        let requests = stage.phalanx(&["--json", "requests"]).expect(0).json();
+        Some(requests.as_array()?.first()?["request_id"].as_str()?.to_owned())
+    })
+}
+
+fn events(stage: &Stage, kind: &str) -> Vec<Value> {
+    let journal = stage.journal("alpha").into_iter();
+    journal.filter(|event| event["event"] == kind && event["member"] == "ann").collect()
+}
+
+fn end(stage: &Stage) {
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// AC-01, AC-04, AC-09: mail, the three ways to decide a permission, what the lead is told, and the
+/// end by agreement.
+#[test]
+fn acp_member_lives_a_whole_life() {
+    let stage = led();
+    spawn(&stage, "pty", &["plain"]);
+    stage.phalanx(&["send", "ann", "hello there"]).expect(0);
+    wait_for_text(&stage, "hello there\n</teammate-message>");
+    wait_for_state(&stage, "idle");
+
+    stage.phalanx(&["send", "ann", "please touch it"]).expect(0);
+    let id = open_request(&stage);
+    let asked = stage.phalanx(&["--json", "requests"]).expect(0).stdout;
+    assert!(asked.contains("Bash") && asked.contains("touch made.txt"), "{asked}");
+    stage.phalanx(&["answer", "--approve", &id]).expect(0);
+    let made = stage.at("work/made.txt");
+    wait_for("the file", || made.exists().then_some(()));
+    fs::remove_file(&made).expect("there");
+
+    stage.phalanx(&["send", "ann", "touch it again"]).expect(0);
+    let id = open_request(&stage);
+    stage.phalanx(&["answer", "--reject", "--reason", "not this name", &id]).expect(0);
+    wait_for_text(&stage, "denied by the lead: not this name");
+    wait_for_state(&stage, "idle");
+    assert!(!made.exists());
+
+    stage.phalanx(&["send", "ann", "touch it once more"]).expect(0);
+    open_request(&stage);
+    stage.phalanx(&["type", "ann", "y"]).expect(0);
+    wait_for("the file", || made.exists().then_some(()));
+    wait_for("no open request", || {
+        let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
+        (open == serde_json::json!([])).then_some(())
+    });
+    let by: Vec<Value> =
+        events(&stage, "request_decided").iter().map(|e| e["detail"]["by"].clone()).collect();
+    assert_eq!(by, ["team-lead", "team-lead", "pane"]);
+    let outcome = &events(&stage, "request_decided")[2]["detail"]["outcome"];
+    assert_eq!(outcome, "allowed");
+
+    wait_for("the report of the turn", || {
+        let mail = stage.phalanx(&["--json", "inbox", "team-lead", "--all"]).expect(0).stdout;
+        mail.contains("touch it once more").then_some(())
+    });
+    assert!(member(&stage).expect("ann")["usage"]["tokens"].as_u64() >= Some(45));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// The conversation is printed into the pane, so that tmux keeps it, and the pane is closed.
+#[test]
+fn acp_conversation_is_in_the_history_of_a_tmux_pane() {
+    let stage = led();
+    spawn(&stage, "tmux", &["plain"]);
+    for nth in 0..12 {
+        stage.phalanx(&["send", "ann", &format!("message {nth}\nline\nline\nline")]).expect(0);
+    }
+    wait_for("the last message", || {
+        let seen = screen(&stage);
+        (0..12).all(|nth| seen.contains(&format!("message {nth}\n"))).then_some(())
+    });
+    wait_for_state(&stage, "idle");
+    let pane = stage.panes()[0].split(' ').next().expect("an id").to_owned();
+    let history = stage.tmux(&["capture-pane", "-p", "-S", "-", "-t", &pane]).expect("a pane");
+    for nth in 0..12 {
+        // Once in the prompt, and once in the echo of the agent.
+        assert_eq!(history.matches(&format!("message {nth}\n")).count(), 2, "{history}");
+    }
+    stage.phalanx(&["down"]).expect(0);
+    assert!(stage.panes().is_empty());
+    stage.assert_clean();
+}
+
+/// AC-03, AC-06, AC-09: what a member over ACP does for each fault of an agent.
+#[test]
+fn acp_faults_of_an_agent_end_no_member_and_lose_no_mail() {
+    for mode in ["garbage", "long", "early", "disorder", "flood"] {
+        let stage = led();
+        spawn(&stage, "pty", &[mode]);
+        stage.phalanx(&["send", "ann", "first"]).expect(0);
+        wait_for(mode, || (events(&stage, "message_handled").len() == 2).then_some(()));
+        wait_for_state(&stage, "idle");
+        stage.phalanx(&["send", "ann", "second"]).expect(0);
+        wait_for(mode, || (events(&stage, "message_handled").len() == 3).then_some(()));
+        stage.phalanx(&["down"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+/// A turn that never ends is cancelled from the pane; an urgent message cancels it too.
+#[test]
+fn ac_07_turn_without_an_end_is_cancelled() {
+    let stage = led();
+    spawn(&stage, "pty", &["slow"]);
+    stage.phalanx(&["send", "ann", "begin"]).expect(0);
+    wait_for_text(&stage, "word3");
+    stage.phalanx(&["keys", "ann", "Escape"]).expect(0);
+    wait_for_text(&stage, "cancelled after");
+    wait_for_state(&stage, "idle");
+    stage.phalanx(&["send", "ann", "begin again"]).expect(0);
+    wait_for("a turn", || (events(&stage, "message_handled").len() == 3).then_some(()));
+    stage.phalanx(&["send", "--urgent", "ann", "leave that"]).expect(0);
+    wait_for("the urgent message", || (events(&stage, "message_handled").len() == 4).then_some(()));
+    assert_eq!(events(&stage, "turn_interrupted").len(), 1);
+    end(&stage);
+}
+
+/// An agent that answers nothing fails its start; one that dies in a turn fails with its reason,
+/// and goes on with its conversation when it is resumed.
+#[test]
+fn ac_09_agent_that_dies_is_reported_and_resumed() {
+    let stage = led();
+    let words = ["spawn", "dee", "--profile", "acp", "--backend", "pty", "--deadline", "2", "--"];
+    let refused = stage.phalanx(&[&words[..], &["python3", AGENT, "deaf"]].concat()).expect(1);
+    assert!(refused.stderr.contains("dee"), "{refused:?}");
+    spawn(&stage, "pty", &["dies"]);
+    stage.phalanx(&["send", "ann", "go"]).expect(0);
+    wait_for("its end", || member(&stage).is_none().then_some(()));
+    let left = stage.phalanx(&["status"]).expect(0).stdout;
+    assert!(left.contains("exited with code 3"), "{left}");
+    let resumed = stage.phalanx(&["resume", "ann"]).expect(0);
+    assert!(resumed.stderr.contains("continues session") || resumed.stdout.contains("continues"));
+    wait_for_text(&stage, "go");
+    end(&stage);
+}
+
+/// A session that the agent does not have any more is begun anew, with the first message.
+#[test]
+fn acp_resume_without_the_session_begins_anew() {
+    let stage = led();
+    let words = ["spawn", "ann", "--profile", "acp", "--backend", "pty", "--prompt", "learn this"];
+    stage.phalanx(&[&words[..], &["--", "python3", AGENT, "plain"]].concat()).expect(0);
+    wait_for_text(&stage, "learn this");
+    wait_for_state(&stage, "idle");
+    kill_agent(&stage);
+    wait_for("its end", || member(&stage).is_none().then_some(()));
+    fs::remove_dir_all(stage.at("work/.faulty-sessions")).expect("sessions");
+    stage.phalanx(&["resume", "ann"]).expect(0);
+    wait_for_text(&stage, "You have been restarted.");
+    assert!(screen(&stage).contains("learn this"));
+    end(&stage);
+}
+
+/// AC-02: an agent that is killed again and again gets each message, and each that may be a
+/// repetition is counted.
+#[test]
+fn ac_02_messages_survive_kills_of_the_agent() {
+    let stage = led();
+    spawn(&stage, "pty", &["plain"]);
+    let mut sent = 0;
+    for _ in 0..4 {
+        for _ in 0..5 {
+            stage.phalanx(&["send", "ann", &format!("numbered {sent}.")]).expect(0);
+            sent += 1;
+        }
+        kill_agent(&stage);
+        wait_for("its end", || member(&stage).is_none().then_some(()));
+        stage.phalanx(&["resume", "ann"]).expect(0);
+    }
+    let kept = || {
+        let files = fs::read_dir(stage.at("work/.faulty-sessions")).expect("sessions");
+        files
+            .map(|file| fs::read_to_string(file.expect("a file").path()).expect("text"))
+            .collect::<String>()
+    };
+    let prompts = |text: &str| {
+        let lines = text.lines().filter(|line| line.contains(r#""who": "user""#));
+        lines.map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    wait_for("all messages", || {
+        let prompts = prompts(&kept());
+        (0..sent).all(|nth| prompts.contains(&format!("numbered {nth}."))).then_some(())
+    });
+    wait_for_state(&stage, "idle");
+    let unread = stage.phalanx(&["--json", "inbox", "ann", "--peek"]).expect(0).json();
+    assert_eq!(unread, serde_json::json!([]));
+    let prompts = prompts(&kept());
+    let counted: usize = events(&stage, "message_submitted")
+        .iter()
+        .filter(|event| event["detail"]["reason"].is_string())
+        .map(|event| event["detail"]["msg_ids"].as_array().expect("ids").len())
+        .sum();
+    let times = (0..sent).map(|nth| prompts.matches(&format!("numbered {nth}.")).count());
+    let repeated: usize = times.map(|times| times - 1).sum();
+    assert!(repeated <= counted, "{repeated} repetitions, {counted} counted");
+    end(&stage);
+}
+
+fn kill_agent(stage: &Stage) {
+    let agent = wait_for("the agent", || {
+        let processes = stage.processes();
+        let line = processes.iter().find(|line| line.contains("faulty.py"))?.clone();
+        line.split(' ').next().map(str::to_owned)
+    });
+    let killed = stage.command("kill").args(["-9", &agent]).status().expect("kill");
+    assert!(killed.success());
+}
+
+/// A process that an agent leaves behind does not outlive its member.
+#[test]
+fn ac_09_child_of_an_agent_does_not_outlive_its_member() {
+    let stage = led();
+    spawn(&stage, "pty", &["child"]);
+    wait_for("the child", || {
+        stage.processes().iter().any(|line| line.ends_with("sleep 600")).then_some(())
+    });
+    end(&stage);
+}
