@@ -45,7 +45,7 @@ macro_rules! page {
 }
 
 /// The pages in the order of the list.
-const PAGES: [DocsPage; 25] = [
+const PAGES: [DocsPage; 26] = [
     page!("readme", "README.md"),
     page!("guide"),
     page!("manifest"),
@@ -56,6 +56,7 @@ const PAGES: [DocsPage; 25] = [
     page!("lifecycle"),
     page!("events"),
     page!("mcp"),
+    page!("acp"),
     page!("backends"),
     page!("hosts"),
     page!("platforms"),
