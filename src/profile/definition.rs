@@ -473,6 +473,10 @@ impl Profile {
             let place = [Place::Key("launch"), Place::Key("resume")];
             faults.add_at(&place, "a program over ACP loads its session with the same `argv`");
         }
+        if self.launch.plan.len() > 1 {
+            let place = [Place::Key("launch"), Place::Key("plan")];
+            faults.add_at(&place, "a mode over ACP is one word: its id, or `option=value`");
+        }
         for (mode, words) in &self.launch.modes {
             if words.len() != 1 {
                 let place = [Place::Key("launch"), Place::Key("modes"), Place::Key(mode.as_str())];
@@ -559,7 +563,7 @@ impl Profile {
     pub fn once(self) -> Option<Profile> {
         let argv = if !self.launch.once.is_empty() {
             self.launch.once.clone()
-        } else if self.needs_command() {
+        } else if self.needs_command() && self.runs != Runs::Acp {
             self.launch.argv.clone()
         } else {
             return None;

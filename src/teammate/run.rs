@@ -5,6 +5,7 @@ use crate::member_io::MemberRun;
 use crate::words::AgentRole;
 use crate::wrap::{self, WrapperDriver, WrapperOptions};
 use model::id::MemberName;
+use model::members::mode::Mode;
 use model::members::placement::BackendKind;
 use ops::starting::agent_lead::AgentLead;
 use ops::{self, Context, OpsError, TeamStore};
@@ -70,7 +71,10 @@ pub fn start_agent_lead<'a>(
     let (argv, env, role) = (agent.argv.clone(), agent.env.clone(), AgentRole::Lead);
     let (pane, backend) = (None, "");
     if profile.runs == Runs::Acp {
-        let (mode, model, load) = (None, None, None);
+        // Without a mode, some agents decide about permissions by themselves.
+        let words = profile.mode_words(Mode::Default);
+        let mode = words.and_then(|words| words.first().cloned());
+        let (model, load) = (None, None);
         let options = AcpOptions { me, profile, argv, env, role, mode, model, load, pane, backend };
         return Ok(RunningAgentLead::Acp(Box::new(AcpLead(acp::open(ctx, team, options)?))));
     }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::decisions::decide::{above, lead_mode};
 use crate::mail::post::Post;
+use crate::members::profiles;
 use crate::team::claude_settings;
 use crate::{Context, OpsError};
 use model::id::MemberName;
@@ -11,6 +12,7 @@ use model::mail::protocol::{Message, ModeSetRequest};
 use model::members::mode::Mode;
 use model::members::record::MemberRecord;
 use model::team::Team;
+use profile::Runs;
 use store::{StoreError, TeamStore};
 
 /// A member whose mode on the roster was changed.
@@ -48,7 +50,7 @@ pub fn set(
     if let Some(own) = lead_mode(&roster).filter(|own| mode.reach() > own.reach()) {
         return Err(OpsError::NotAllowed { problem: above(own, mode) });
     }
-    changeable_members(team, &roster, name)?
+    changeable_members(ctx, team, &roster, name)?
         .into_iter()
         .map(|name| request_change(team, name, mode))
         .collect()
@@ -71,6 +73,7 @@ fn set_lead(
 }
 
 fn changeable_members(
+    ctx: &Context,
     team: &TeamStore,
     roster: &Team,
     name: Option<&MemberName>,
@@ -78,7 +81,7 @@ fn changeable_members(
     let Some(name) = name else {
         let mut names = Vec::new();
         for member in roster.teammates() {
-            if fixed_by(team, &member.name)?.is_none() {
+            if fixed_by(ctx, team, &member.name)?.is_none() {
                 names.push(member.name.clone());
             }
         }
@@ -94,7 +97,7 @@ fn changeable_members(
         }
         .into());
     };
-    match fixed_by(team, &member.name)? {
+    match fixed_by(ctx, team, &member.name)? {
         Some(profile) => {
             let name = &member.name;
             Err(OpsError::refused(
@@ -110,11 +113,18 @@ fn changeable_members(
 }
 
 /// Returns the profile of a member whose program takes its mode only at start. Only native members
-/// read `mode_set_request`; a member that phalanx did not start counts as one.
-fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
+/// and those over ACP read `mode_set_request`; a member that phalanx did not start counts as native.
+fn fixed_by(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Option<String>, OpsError> {
     let is_fixed =
         |record: &MemberRecord| !record.reads_mail() || record.request.native == Some(false);
-    Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.request.profile))
+    let Some(record) = team.member_record(name)?.filter(is_fixed) else { return Ok(None) };
+    let profile = record.request.profile;
+    let is_over_acp = profiles::find(ctx, &profile)?.runs == Runs::Acp;
+    Ok((!is_over_acp).then_some(profile))
 }
 
 fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {

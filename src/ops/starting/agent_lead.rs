@@ -16,7 +16,7 @@ use model::mail::envelope::Envelope;
 use model::mail::protocol::AnsweredBy;
 use model::members::environ;
 use model::text;
-use profile::{self, Brief, Placeholder, Profile, Values};
+use profile::{self, Brief, Placeholder, Profile, Runs, Values};
 use store::{Lease, TeamStore};
 use sys::rand;
 
@@ -44,7 +44,8 @@ impl AgentLead {
     /// Returns true if mail can be typed into the program. Otherwise its profile does not describe
     /// its screen, and the program has to run `phalanx inbox`.
     pub fn takes_mail(&self) -> bool {
-        self.profile.composer.is_some() && !self.profile.rules.is_empty()
+        let has_screen = self.profile.composer.is_some() && !self.profile.rules.is_empty();
+        has_screen || self.profile.runs == Runs::Acp
     }
 }
 
@@ -196,7 +197,7 @@ fn describe(question: &Question) -> String {
         Some(AnsweredBy::Pane) => {
             format!("{asks}. Only a person can answer this, in {from}'s pane.")
         }
-        Some(AnsweredBy::Keys) | None => format!(
+        Some(AnsweredBy::Keys | AnsweredBy::Options) | None => format!(
             "{asks}. Unless you have instructions for such decisions, ask the person at this terminal first. Answer with {answer}."
         ),
     }

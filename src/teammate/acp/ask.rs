@@ -9,8 +9,8 @@ use acp::{AgentQuestion, OptionKind, QuestionId, ToolContent, ToolKind, ToolUse}
 use model::decisions::question::{DENIED, Typed};
 use model::id::RequestId;
 use model::mail::protocol::{
-    Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
-    PlanApprovalResponse,
+    AnsweredBy, Message, PermissionRequest, PermissionResponse, PermissionVerdict,
+    PlanApprovalRequest, PlanApprovalResponse,
 };
 use model::text;
 use model::time::Timestamp;
@@ -53,12 +53,15 @@ fn permission(state: &State, tool: &ToolUse, request_id: String) -> PermissionRe
         description: Some(tool.title.clone()).filter(|title| !title.is_empty()),
         input: input(tool),
         permission_suggestions: Vec::new(),
-        answered_by: None,
+        answered_by: Some(AnsweredBy::Options),
     }
 }
 
 /// Returns the name that Claude Code has for a tool of this kind: rules are written with these.
 fn tool_name(tool: &ToolUse) -> String {
+    if let Some(name) = mcp_tool(tool) {
+        return name;
+    }
     let name = match tool.kind {
         ToolKind::Execute => "Bash",
         ToolKind::Read => "Read",
@@ -72,6 +75,13 @@ fn tool_name(tool: &ToolUse) -> String {
         }
     };
     name.to_owned()
+}
+
+/// Returns the name of a tool of an MCP server, if the input says that it is one, as with codex.
+fn mcp_tool(tool: &ToolUse) -> Option<String> {
+    let word = |key: &str| tool.input.get(key).and_then(Value::as_str);
+    let (server, name) = (word("server")?, word("tool")?);
+    Some(text::short(&format!("mcp__{server}__{name}"), 120))
 }
 
 fn is_new_file(tool: &ToolUse) -> bool {
@@ -95,7 +105,7 @@ fn input(tool: &ToolUse) -> Value {
         other => Map::from_iter([("input".to_owned(), other.clone())]),
     };
     if tool.kind == ToolKind::Execute {
-        if let Some(command) = command(&input, &tool.title) {
+        if let Some(command) = command(&input, &tool.title).filter(|_| mcp_tool(tool).is_none()) {
             input.insert("command".to_owned(), command.into());
         }
         return input.into();

@@ -12,7 +12,6 @@ use model::mail::protocol::render_for_agent;
 use model::team::event::EventKind;
 use model::text::line_breaks;
 use model::time::Timestamp;
-use std::collections::BTreeSet;
 
 /// Bytes of the messages of one prompt. All agents that were tried accept 100 kB.
 const MOST_BYTES: usize = 64 * 1024;
@@ -83,13 +82,8 @@ fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str, now: Timesta
     state.session.prompt(tag, text);
     (state.failure, state.limit) = (None, None);
     state.last_words.clear();
-    state.turn = Some(RunningPrompt {
-        ids,
-        is_received: false,
-        heard_at: now,
-        is_silent: false,
-        interrupted: BTreeSet::new(),
-    });
+    state.turn = Some(RunningPrompt { ids, is_received: false, heard_at: now, is_silent: false });
+    state.turns += 1;
     state.changed.clear();
 }
 
@@ -115,7 +109,7 @@ fn render(state: &State, envelope: &Envelope) -> String {
 /// Ids of the messages that are with the agent and are not acknowledged.
 pub(super) fn under_way(state: &State) -> impl Iterator<Item = &String> {
     let turn = state.turn.iter().flat_map(|turn| &turn.ids);
-    turn.chain(state.steered.values().flatten())
+    turn.chain(state.steered.values().flat_map(|(_, ids)| ids))
 }
 
 /// The agent has received its prompt.
@@ -143,20 +137,20 @@ pub(super) fn turn_ended(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// Takes urgent messages into the running turn, or cancels it, once per message.
 pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(turn) = &mut state.turn else { return };
+    let is_received = state.turn.as_ref().is_some_and(|turn| turn.is_received);
     let is_new =
-        |envelope: &&Envelope| envelope.urgent && !turn.interrupted.contains(&envelope.msg_id);
+        |envelope: &&Envelope| envelope.urgent && !state.interrupted.contains(&envelope.msg_id);
     let urgent: Vec<Envelope> = state.waiting.iter().filter(is_new).cloned().collect();
-    if urgent.is_empty() || !turn.is_received || state.role == AgentRole::Lead {
+    if urgent.is_empty() || !is_received || state.role == AgentRole::Lead {
         return;
     }
     let ids: Vec<String> = urgent.iter().map(|envelope| envelope.msg_id.clone()).collect();
-    turn.interrupted.extend(ids.iter().cloned());
+    state.interrupted.extend(ids.iter().cloned());
     let text: Vec<String> = urgent.iter().map(|envelope| render(state, envelope)).collect();
     let (kind, reason) = (EventKind::TurnInterrupted, None);
     if state.session.steer(&ids[0], &text.join("\n\n")) {
         state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
-        state.steered.insert(ids[0].clone(), ids.clone());
+        state.steered.insert(ids[0].clone(), (state.turns, ids.clone()));
         let kind = EventKind::MessageSubmitted;
         effects.push(Effect::Journal { kind, ids, reason });
         effects.extend(urgent.into_iter().map(|envelope| {
@@ -176,14 +170,17 @@ pub(super) fn steered(
     result: Result<(), String>,
     effects: &mut Vec<Effect>,
 ) {
-    let Some(ids) = state.steered.remove(tag) else { return };
+    let Some((turn, ids)) = state.steered.remove(tag) else { return };
     match result {
         Ok(()) => acknowledge(state, ids, effects),
         Err(why) => {
             let text = format!("its turn takes no message: {why}");
             effects.push(Effect::Member(MemberEffect::Warn(text)));
             state.outbox.mail_due = true;
-            state.session.cancel();
+            // The next turn is not meant.
+            if turn == state.turns {
+                state.session.cancel();
+            }
         }
     }
 }

@@ -250,6 +250,10 @@ fn handle_end(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
+    // A message without a receipt stays unread, and the next run looks for it.
+    if let Some(turn) = state.turn.as_mut().filter(|turn| !turn.is_received) {
+        turn.ids.clear();
+    }
     for report in state.session.end() {
         handle_report(state, report, now, effects);
     }

@@ -44,8 +44,6 @@ pub(super) struct RunningPrompt {
     pub(super) heard_at: Timestamp,
     /// The silence is on record.
     pub(super) is_silent: bool,
-    /// Urgent messages for which it was cancelled or steered.
-    pub(super) interrupted: BTreeSet<String>,
 }
 
 /// A question of the agent that was filed as a request.
@@ -74,8 +72,12 @@ pub(super) struct State {
     /// Prompts that a person has typed, and words of this program, oldest first.
     pub(super) typed: VecDeque<String>,
     pub(super) turn: Option<RunningPrompt>,
-    /// Urgent messages that are being taken into the running turn, by their tag.
-    pub(super) steered: BTreeMap<String, Vec<String>>,
+    /// The number of turns so far.
+    pub(super) turns: u64,
+    /// Urgent messages for which a turn was cancelled or steered.
+    pub(super) interrupted: BTreeSet<String>,
+    /// Urgent messages that are being taken into the turn of this number, by their tag.
+    pub(super) steered: BTreeMap<String, (u64, Vec<String>)>,
     /// Time when the session was ready.
     pub(super) ready_at: Timestamp,
     /// Messages that an earlier run has sent without a receipt.
@@ -126,6 +128,8 @@ impl State {
             waiting: Vec::new(),
             typed: VecDeque::new(),
             turn: None,
+            turns: 0,
+            interrupted: BTreeSet::new(),
             steered: BTreeMap::new(),
             ready_at: Timestamp::default(),
             in_doubt: BTreeSet::new(),

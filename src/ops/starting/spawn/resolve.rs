@@ -208,8 +208,7 @@ fn apply_role(
     let mut warn = |problem: String| warnings.push(format!("role `{shown}`: {problem}"));
     let is_file = matches!(source, RoleSource::File(_, _));
     if spec.model.is_none() {
-        let passes =
-            profile.takes(Placeholder::Model) && (!is_file || profile.takes(Placeholder::Agents));
+        let passes = profile.takes_model() && (!is_file || profile.takes(Placeholder::Agents));
         match &role.model {
             Some(model) if !passes => {
                 warn(format!("its model, `{}`, is not passed to `{program}`", text::line(model)));
