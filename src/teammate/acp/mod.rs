@@ -13,3 +13,6 @@ mod state;
 mod terminal;
 
 pub(super) use driver::{AcpDriver, AcpOptions, open};
+
+#[cfg(test)]
+mod tests;

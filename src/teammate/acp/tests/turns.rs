@@ -1,0 +1,221 @@
+//! Reports of turns: their ends, their failures and their silence.
+
+use super::*;
+use model::members::lifecycle::Cause;
+
+/// The remark after 30 s.
+fn is_silence(op: &OutboundOp) -> bool {
+    matches!(op, OutboundOp::Remark(Some(reason)) if reason.starts_with("silent since "))
+}
+
+fn remarks(stage: &mut Stage) -> Vec<Option<String>> {
+    let ops = stage.take_ops().into_iter();
+    let remark = |op| match op {
+        OutboundOp::Remark(reason) => Some(reason),
+        _ => None,
+    };
+    ops.filter_map(remark).collect()
+}
+
+/// The reason of the idle notification, and its failure.
+fn idle_report(op: &OutboundOp) -> Option<(&str, Option<&str>)> {
+    let OutboundOp::Send(message) = op else { return None };
+    let Message::IdleNotification(notice) = &**message else { return None };
+    Some((notice.idle_reason.as_deref()?, notice.failure_reason.as_deref()))
+}
+
+#[test]
+fn each_turn_is_reported_with_its_begin_and_end() {
+    let mut stage = Stage::ready();
+    stage.mail("bob", "hello", "m1");
+    assert_eq!(stage.take_ops(), [OutboundOp::MoveOn(Cause::Work, None)]);
+    stage.says("Hi");
+    assert_eq!(stage.take_ops(), []);
+    stage.stops("end_turn");
+    let ops = stage.take_ops();
+    assert_eq!(ops[0], OutboundOp::MoveOn(Cause::Rest, None));
+    assert_eq!(idle_report(&ops[1]), Some(("available", None)));
+    assert_eq!(ops.len(), 2);
+    assert_eq!(stage.sleep(), None, "rest costs nothing");
+}
+
+#[test]
+fn ac_06_failed_turn_is_reported_as_failed() {
+    let cases = [
+        (-32000, "Authentication required", "failed:login: Authentication required"),
+        (401, "invalid key", "failed:login: invalid key"),
+        (-32603, "Connection error.", "failed: Connection error."),
+        (400, "context length exceeded", "failed: context length exceeded"),
+    ];
+    for (code, text, remark) in cases {
+        let mut stage = Stage::working(false);
+        stage.fails(code, text);
+        let ops = stage.take_ops();
+        let expected = OutboundOp::Remark(Some(remark.to_owned()));
+        assert_eq!(ops[..2], [OutboundOp::MoveOn(Cause::Rest, None), expected]);
+        assert_eq!(idle_report(&ops[2]), Some(("failed", Some(text))));
+        assert_eq!(stage.sleep(), None, "rest costs nothing");
+        // The next turn clears it.
+        stage.mail("bob", "again", "m2");
+        let expected = [OutboundOp::Remark(None), OutboundOp::MoveOn(Cause::Work, None)];
+        assert_eq!(stage.take_ops(), expected);
+        stage.stops("end_turn");
+        assert_eq!(idle_report(&stage.take_ops()[1]), Some(("available", None)));
+    }
+}
+
+#[test]
+fn ac_06_turn_that_stops_early_is_reported_as_failed() {
+    let mut stage = Stage::working(false);
+    stage.stops("max_tokens");
+    let ops = stage.take_ops();
+    assert_eq!(idle_report(&ops[2]), Some(("failed", Some("stopped: max_tokens"))));
+}
+
+#[test]
+fn ac_06_cancelled_turn_is_not_reported_as_failed() {
+    let mut stage = Stage::working(false);
+    stage.at(0, Event::Cancelled);
+    stage.take("session/cancel");
+    // qwen answers so.
+    stage.fails(-32603, "Request was aborted.");
+    let ops = stage.take_ops();
+    assert_eq!(idle_report(&ops[1]), Some(("available", None)));
+}
+
+#[test]
+fn ac_06_limit_is_reported_and_holds_mail_back_until_it_ends() {
+    let mut stage = Stage::working(false);
+    stage.fails(429, "usage limit reached");
+    let ops = stage.take_ops();
+    let OutboundOp::Limit(Some(hit)) = &ops[0] else { panic!("{ops:?}") };
+    assert_eq!((hit.said.as_str(), hit.until), ("usage limit reached", None));
+    assert_eq!(ops[1], OutboundOp::MoveOn(Cause::Rest, None));
+    assert_eq!(idle_report(&ops[2]), Some(("failed", Some("usage limit reached"))));
+    assert_eq!(stage.sleep(), None, "nothing waits for its end");
+    stage.mail("bob", "hello", "m2");
+    stage.tick(15 * 60_000 - 1);
+    assert!(!stage.has_prompt() && stage.is_waiting("m2"));
+    assert_eq!(stage.sleep(), Some(1));
+    assert!(stage.prompt().contains("hello"));
+    stage.take_ops();
+    stage.stops("end_turn");
+    assert_eq!(stage.take_ops()[0], OutboundOp::Limit(None), "it is over");
+}
+
+#[test]
+fn ac_06_limit_ends_when_the_agent_says() {
+    let mut stage = Stage::working(false);
+    stage.fails(429, "usage limit reached, try again at 12:20 am (UTC)");
+    stage.mail("bob", "hello", "m2");
+    // The stage begins on 12 January 1970 at 13:46:40.
+    let until = Timestamp(1_038_000_000);
+    assert_eq!(stage.state.next_tick(stage.now), Some(until));
+    let OutboundOp::Limit(Some(hit)) = &stage.ops[0] else { panic!("{:?}", stage.ops) };
+    assert_eq!(hit.until, Some(until));
+    stage.sleep();
+    assert!(stage.has_prompt());
+}
+
+#[test]
+fn ac_06_prompt_of_a_person_is_sent_during_a_limit() {
+    let mut stage = Stage::working(false);
+    stage.fails(429, "usage limit reached");
+    stage.mail("bob", "hello", "m2");
+    stage.types("try now");
+    assert_eq!(stage.prompt(), "try now");
+    stage.stops("end_turn");
+    assert!(stage.prompt().contains("hello"), "the turn has shown that the limit is over");
+}
+
+#[test]
+fn ac_08_silent_turn_is_remarked_once_and_cleared_when_heard() {
+    let mut stage = Stage::working(false);
+    assert_eq!(stage.sleep(), Some(30_000));
+    let ops = stage.take_ops();
+    assert!(matches!(&ops[..], [op] if is_silence(op)), "{ops:?}");
+    assert!(stage.state.shown.silent_since.is_some());
+    assert_eq!(stage.sleep(), None, "once");
+    stage.tick(3_600_000);
+    assert_eq!(stage.take_ops(), []);
+    stage.says("back");
+    assert_eq!(remarks(&mut stage), [None]);
+    assert_eq!(stage.state.shown.silent_since, None);
+    stage.says("again");
+    assert_eq!(remarks(&mut stage), []);
+    stage.tick(29_999);
+    assert_eq!(remarks(&mut stage), []);
+    stage.tick(1);
+    assert_eq!(remarks(&mut stage).len(), 1, "a second silence");
+    stage.stops("end_turn");
+    assert_eq!(remarks(&mut stage), [None]);
+}
+
+#[test]
+fn ac_08_turn_with_an_open_question_is_not_silent() {
+    let mut stage = Stage::working(false);
+    stage.asks_to_run(1);
+    assert_eq!(stage.sleep(), None);
+    stage.tick(600_000);
+    assert_eq!(remarks(&mut stage), []);
+    assert_eq!(stage.state.shown.silent_since, None);
+}
+
+#[test]
+fn ac_08_silence_follows_a_clock_that_was_set_back() {
+    let mut stage = Stage::working(false);
+    stage.now = Timestamp(500_000);
+    stage.tick(0);
+    assert_eq!(stage.sleep(), Some(30_000));
+    assert_eq!(remarks(&mut stage).len(), 1);
+}
+
+#[test]
+fn ac_08_idle_agent_is_not_silent() {
+    let mut stage = Stage::ready();
+    stage.tick(600_000);
+    assert_eq!(stage.take_ops(), []);
+    assert_eq!(stage.sleep(), None);
+}
+
+#[test]
+fn usage_and_model_of_a_turn_are_reported() {
+    let mut stage = Stage::working(false);
+    let id = stage.prompt.take();
+    let usage = json!({"inputTokens": 10, "outputTokens": 3});
+    stage.line(&json!({"id": id, "result": {"stopReason": "end_turn", "usage": usage}}));
+    let ops = stage.take_ops();
+    assert!(matches!(&ops[0], OutboundOp::Usage(None, used) if used.output == 3), "{ops:?}");
+}
+
+#[test]
+fn last_words_are_those_of_the_last_message() {
+    let mut stage = Stage::ready();
+    stage.mail("bob", "hello", "m1");
+    let says = |stage: &mut Stage, message: &str, text: &str| {
+        let mut update = chunk("agent_message_chunk", text);
+        update["messageId"] = json!(message);
+        stage.update(update);
+    };
+    says(&mut stage, "a", "first");
+    says(&mut stage, "b", "sec");
+    says(&mut stage, "b", "ond");
+    assert_eq!(stage.state.last_words, "second");
+    for _ in 0..100 {
+        says(&mut stage, "b", &"é".repeat(100));
+    }
+    assert!(stage.state.last_words.chars().count() <= 1200);
+    stage.stops("end_turn");
+    stage.mail("bob", "next", "m2");
+    assert_eq!(stage.state.last_words, "");
+}
+
+#[test]
+fn only_completed_changes_are_reported() {
+    let mut stage = Stage::working(false);
+    for (id, path, status) in [("a", "/work/a", "completed"), ("b", "/work/b", "failed")] {
+        stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": id, "status": status,
+            "content": [{"type": "diff", "path": path, "newText": "x"}]}));
+    }
+    assert_eq!(stage.state.changed, BTreeSet::from(["/work/a".to_owned()]));
+}

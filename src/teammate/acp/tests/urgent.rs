@@ -1,0 +1,101 @@
+//! Urgent mail.
+
+use super::*;
+
+#[test]
+fn ac_07_urgent_message_is_taken_into_the_turn() {
+    let mut stage = Stage::working(true);
+    stage.urgent("u1");
+    let steering = stage.take("_session/steering");
+    assert!(text_of(&steering).contains("id=\"u1\""));
+    let meta = &steering["params"]["_meta"]["steering"];
+    assert_eq!(meta["idleBehavior"], "promptRequired");
+    assert_eq!(stage.progress, [submitted(&["u1"], None)]);
+    assert_eq!(stage.acknowledged, [""; 0]);
+    // The mailbox still has it.
+    let unread = stage.unread();
+    stage.at(10, unread);
+    assert_eq!(stage.find("_session/steering"), None);
+    stage.line(&json!({"id": steering["id"], "result": {"outcome": "injected"}}));
+    assert_eq!(stage.acknowledged, ["u1"]);
+    stage.stops("end_turn");
+    assert!(!stage.has_prompt() && stage.find("session/cancel").is_none());
+}
+
+#[test]
+fn ac_07_refused_steering_cancels_the_turn() {
+    let replies = [
+        json!({"result": {"outcome": "promptRequired"}}),
+        json!({"result": {"outcome": "startedNewTurn"}}),
+        json!({"result": {}}),
+        json!({"error": {"code": -32601, "message": "Method not found"}}),
+    ];
+    for mut reply in replies {
+        let mut stage = Stage::working(true);
+        stage.urgent("u1");
+        reply["id"] = stage.take("_session/steering")["id"].clone();
+        stage.line(&reply);
+        stage.take("session/cancel");
+        assert_eq!(stage.warnings.len(), 1, "{reply}");
+        assert!(stage.is_waiting("u1"), "{reply}");
+        stage.stops("cancelled");
+        assert!(stage.prompt().contains("id=\"u1\""), "{reply}");
+        stage.says("Stopped");
+        assert_eq!(stage.acknowledged, ["u1"], "{reply}");
+        assert_eq!(stage.find("_session/steering"), None);
+    }
+}
+
+#[test]
+fn ac_07_turn_of_an_agent_that_cannot_steer_is_cancelled() {
+    let mut stage = Stage::working(false);
+    stage.urgent("u1");
+    stage.take("session/cancel");
+    assert_eq!(stage.progress, [interrupted(&["u1"])]);
+    stage.tick(1000);
+    let unread = stage.unread();
+    stage.at(10, unread);
+    assert_eq!(stage.find("session/cancel"), None, "once per message");
+    stage.urgent("u2");
+    stage.take("session/cancel");
+    stage.stops("cancelled");
+    let prompt = stage.prompt();
+    assert!(prompt.contains("id=\"u1\"") && prompt.contains("id=\"u2\""), "{prompt}");
+}
+
+#[test]
+fn ac_07_urgent_message_waits_for_the_receipt_of_the_turn() {
+    for can_steer in [true, false] {
+        let mut stage = Stage::ready_as(AgentRole::Teammate, can_steer);
+        stage.mail("bob", "begin", "m1");
+        stage.urgent("u1");
+        stage.tick(1000);
+        let method = if can_steer { "_session/steering" } else { "session/cancel" };
+        assert_eq!(stage.find(method), None);
+        stage.says("on it");
+        stage.take(method);
+    }
+}
+
+#[test]
+fn ac_07_message_of_usual_urgency_does_not_cancel() {
+    let mut stage = Stage::working(false);
+    stage.mail("bob", "when you have time", "m2");
+    assert_eq!(stage.find("session/cancel"), None);
+}
+
+#[test]
+fn ac_07_urgent_message_to_an_idle_agent_is_a_prompt() {
+    let mut stage = Stage::steerable();
+    stage.urgent("u1");
+    assert!(stage.prompt().contains("id=\"u1\""));
+    assert_eq!(stage.find("_session/steering"), None);
+}
+
+#[test]
+fn ac_07_urgent_message_is_unread_after_the_agent_exits() {
+    let mut stage = Stage::working(true);
+    stage.urgent("u1");
+    stage.exits(1, None);
+    assert_eq!(stage.acknowledged, [""; 0]);
+}
