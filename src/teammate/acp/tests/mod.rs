@@ -4,6 +4,7 @@
 mod deliver;
 mod ending;
 mod lead;
+mod properties;
 mod questions;
 mod turns;
 mod urgent;
