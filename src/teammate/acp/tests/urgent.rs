@@ -99,3 +99,19 @@ fn ac_07_urgent_message_is_unread_after_the_agent_exits() {
     stage.exits(1, None);
     assert_eq!(stage.acknowledged, [""; 0]);
 }
+
+#[test]
+fn ac_07_late_refusal_does_not_cancel_the_next_turn() {
+    let mut stage = Stage::working(true);
+    stage.urgent("u1");
+    let steering = stage.take("_session/steering");
+    stage.types("next");
+    stage.stops("end_turn");
+    assert_eq!(stage.prompt(), "next");
+    stage.line(&json!({"id": steering["id"], "result": {"outcome": "promptRequired"}}));
+    assert_eq!(stage.find("session/cancel"), None);
+    stage.says("on it");
+    assert_eq!(stage.find("_session/steering"), None, "once per message");
+    stage.stops("end_turn");
+    assert!(stage.prompt().contains("id=\"u1\""));
+}
