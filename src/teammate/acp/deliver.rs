@@ -63,6 +63,17 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     let mail: Vec<Envelope> = state.waiting.drain(..count).collect();
     let ids: Vec<String> = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
     let text = mail.iter().map(|envelope| render(state, envelope)).collect::<Vec<_>>();
+    journal_submitted(state, &ids, effects);
+    let tag = ids[0].clone();
+    send(state, &tag, ids, &text.join("\n\n"), now);
+    effects.extend(mail.into_iter().map(|envelope| {
+        let from = Sender::Mail(envelope.from);
+        Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
+    }));
+}
+
+/// Journals messages that are sent now. Those in doubt are so no longer.
+fn journal_submitted(state: &mut State, ids: &[String], effects: &mut Vec<Effect>) {
     let (again, first): (Vec<String>, Vec<String>) =
         ids.iter().cloned().partition(|id| state.in_doubt.remove(id));
     for (ids, reason) in [(first, None), (again, Some(IN_DOUBT.to_owned()))] {
@@ -70,12 +81,6 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
             effects.push(Effect::Journal { kind: EventKind::MessageSubmitted, ids, reason });
         }
     }
-    let tag = ids[0].clone();
-    send(state, &tag, ids, &text.join("\n\n"), now);
-    effects.extend(mail.into_iter().map(|envelope| {
-        let from = Sender::Mail(envelope.from);
-        Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
-    }));
 }
 
 fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str, now: Timestamp) {
@@ -147,17 +152,16 @@ pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
     let ids: Vec<String> = urgent.iter().map(|envelope| envelope.msg_id.clone()).collect();
     state.interrupted.extend(ids.iter().cloned());
     let text: Vec<String> = urgent.iter().map(|envelope| render(state, envelope)).collect();
-    let (kind, reason) = (EventKind::TurnInterrupted, None);
     if state.session.steer(&ids[0], &text.join("\n\n")) {
         state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
         state.steered.insert(ids[0].clone(), (state.turns, ids.clone()));
-        let kind = EventKind::MessageSubmitted;
-        effects.push(Effect::Journal { kind, ids, reason });
+        journal_submitted(state, &ids, effects);
         effects.extend(urgent.into_iter().map(|envelope| {
             let from = Sender::Mail(envelope.from);
             Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
         }));
     } else if state.session.cancel() {
+        let (kind, reason) = (EventKind::TurnInterrupted, None);
         effects.push(Effect::Journal { kind, ids, reason });
     }
 }

@@ -115,3 +115,25 @@ fn ac_07_late_refusal_does_not_cancel_the_next_turn() {
     stage.stops("end_turn");
     assert!(stage.prompt().contains("id=\"u1\""));
 }
+
+#[test]
+fn ac_02_urgent_message_in_doubt_is_marked_in_a_running_turn() {
+    let mut stage = Stage::loading(&["u1"]);
+    stage.mailbox[0].urgent = true;
+    let unread = stage.unread();
+    stage.state.waiting.clear();
+    stage.at(0, unread);
+    stage.reply("session/load", json!({}));
+    stage.types("go on");
+    stage.says("on it");
+    let steering = stage.take("_session/steering");
+    assert!(text_of(&steering).contains("may repeat one"));
+    let reason = "possibly a repetition: the run before was killed while it was sent";
+    assert_eq!(stage.progress, [submitted(&["u1"], Some(reason))]);
+    stage.line(&json!({"id": steering["id"], "result": {"outcome": "injected"}}));
+    stage.stops("end_turn");
+    // Its text in the conversation is no second receipt.
+    stage.update(chunk("user_message_chunk", "id=\"u1\""));
+    stage.says("done");
+    assert_eq!(stage.acknowledged, ["u1"]);
+}
