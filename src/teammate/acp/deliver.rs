@@ -146,7 +146,8 @@ pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
     let is_new =
         |envelope: &&Envelope| envelope.urgent && !state.interrupted.contains(&envelope.msg_id);
     let urgent: Vec<Envelope> = state.waiting.iter().filter(is_new).cloned().collect();
-    if urgent.is_empty() || !is_received || state.role == AgentRole::Lead {
+    let is_due = is_received && state.outbox.accepted;
+    if urgent.is_empty() || !is_due || state.role == AgentRole::Lead {
         return;
     }
     let ids: Vec<String> = urgent.iter().map(|envelope| envelope.msg_id.clone()).collect();

@@ -137,3 +137,19 @@ fn ac_02_urgent_message_in_doubt_is_marked_in_a_running_turn() {
     stage.says("done");
     assert_eq!(stage.acknowledged, ["u1"]);
 }
+
+#[test]
+fn ac_07_urgent_message_waits_until_the_start_is_confirmed() {
+    for can_steer in [true, false] {
+        let mut stage = Stage::starting(AgentRole::Teammate, start());
+        stage.initialize("1.18.33", can_steer);
+        stage.reply("session/new", json!({"sessionId": SESSION}));
+        stage.types("look around");
+        stage.says("on it");
+        stage.urgent("u1");
+        let method = if can_steer { "_session/steering" } else { "session/cancel" };
+        assert_eq!(stage.find(method), None);
+        stage.accept();
+        stage.take(method);
+    }
+}
