@@ -157,7 +157,7 @@ pub(super) fn answer_in_pane(
     let Some((kind, name)) = chosen.map(|chosen| (chosen.kind, chosen.name.clone())) else {
         return;
     };
-    if !state.session.answer(id, Some(option)) {
+    if !answer(state, id, Some(option)) {
         return;
     }
     let allowed = match kind {
@@ -177,6 +177,15 @@ pub(super) fn answer_in_pane(
     }
 }
 
+/// Answers a question. The agent's silence counts from now on.
+fn answer(state: &mut State, id: QuestionId, option: Option<&str>) -> bool {
+    let is_taken = state.session.answer(id, option);
+    if let Some(turn) = state.turn.as_mut().filter(|_| is_taken) {
+        turn.heard_at = state.now;
+    }
+    is_taken
+}
+
 /// Ends the request of a question that the agent has withdrawn.
 pub(super) fn withdrawn(state: &mut State, id: QuestionId, effects: &mut Vec<Effect>) {
     effects.push(Effect::Show(PaneUpdate::Decided { id, words: "withdrawn".to_owned() }));
@@ -193,25 +202,25 @@ fn take_filed(state: &mut State, is_it: impl Fn(&FiledQuestion) -> bool) -> Opti
 /// Gives the lead's answer to the agent. Returns whether it answers a question of this run.
 pub(super) fn answered(
     state: &mut State,
-    answer: &PermissionResponse,
+    response: &PermissionResponse,
     effects: &mut Vec<Effect>,
 ) -> bool {
-    let (allowed, reason) = match &answer.verdict {
+    let (allowed, reason) = match &response.verdict {
         PermissionVerdict::Allowed { .. } => (true, None),
         PermissionVerdict::Denied { error } => {
             (false, Some(error.clone()).filter(|error| error != DENIED))
         }
     };
-    decide(state, &answer.request_id, (allowed, reason), effects)
+    decide(state, &response.request_id, (allowed, reason), effects)
 }
 
 /// The same for a plan.
 pub(super) fn plan_answered(
     state: &mut State,
-    answer: &PlanApprovalResponse,
+    response: &PlanApprovalResponse,
     effects: &mut Vec<Effect>,
 ) -> bool {
-    decide(state, &answer.request_id, (answer.approved, answer.feedback.clone()), effects)
+    decide(state, &response.request_id, (response.approved, response.feedback.clone()), effects)
 }
 
 fn decide(
@@ -232,7 +241,7 @@ fn decide(
     let question = state.session.questions().find(|question| question.id == filed.question);
     let option = question.and_then(|question| question.choose(allowed)).map(|one| one.id.clone());
     // Without an option for this decision, the question is cancelled, which allows nothing.
-    let is_taken = state.session.answer(filed.question, option.as_deref());
+    let is_taken = answer(state, filed.question, option.as_deref());
     if !is_taken {
         state.outbox.push(OutboundOp::Typed(filed.request, Typed::Gone));
     }
@@ -248,8 +257,8 @@ fn decide(
         // A rejection has no text, and in most agents it ends the turn.
         let reason = text::short(&reason, REASON);
         let what = if filed.is_plan { "your plan" } else { "your request" };
-        let answer = if allowed { "approved" } else { "denied" };
-        state.typed.push_back(format!("{what} was {answer} by the lead: {reason}"));
+        let verdict = if allowed { "approved" } else { "denied" };
+        state.typed.push_back(format!("{what} was {verdict} by the lead: {reason}"));
     }
     true
 }

@@ -39,7 +39,7 @@ impl State {
         times.extend(self.outbox.pause_until);
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
         times.extend(self.settled_at());
-        let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && self.filed.is_empty());
+        let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && !self.is_asked());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
         times.into_iter().filter(|at| *at > now).min()
     }
@@ -443,9 +443,8 @@ fn report_activity(state: &mut State, now: Timestamp) {
     let Some(activity) = state.activity() else { return };
     let works = activity == Activity::Working;
     state.outbox.report(&state.me, activity, now);
-    let Some(turn) = state.turn.as_mut().filter(|_| works && state.filed.is_empty()) else {
-        return;
-    };
+    let is_due = works && !state.is_asked();
+    let Some(turn) = state.turn.as_mut().filter(|_| is_due) else { return };
     if !turn.is_silent && now.since(turn.heard_at) >= SILENCE_MS {
         turn.is_silent = true;
         let since = turn.heard_at.iso();
@@ -458,7 +457,7 @@ fn show_status(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let silent = state.turn.as_ref().filter(|turn| now.since(turn.heard_at) >= SILENCE_MS);
     let status = ConversationStatus {
         queued: state.waiting.len() + state.typed.len(),
-        silent_since: silent.filter(|_| state.filed.is_empty()).map(|turn| turn.heard_at.0),
+        silent_since: silent.filter(|_| !state.is_asked()).map(|turn| turn.heard_at.0),
         problem: None,
     };
     if status != state.shown {

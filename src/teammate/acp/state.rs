@@ -40,7 +40,7 @@ pub(super) struct RunningPrompt {
     pub(super) ids: Vec<String>,
     /// The agent has received it.
     pub(super) is_received: bool,
-    /// Time of the last update.
+    /// Time of the last update, or of the last answer: until then the agent has waited.
     pub(super) heard_at: Timestamp,
     /// The silence is on record.
     pub(super) is_silent: bool,
@@ -156,6 +156,11 @@ impl State {
         self.session.is_free() && self.turn.is_none()
     }
 
+    /// Returns whether the agent waits for an answer.
+    pub(super) fn is_asked(&self) -> bool {
+        self.session.questions().next().is_some()
+    }
+
     /// Returns the time from which messages in doubt are sent again; `None` if there are none.
     pub(super) fn settled_at(&self) -> Option<Timestamp> {
         let is_ready = self.session.is_ready() && !self.in_doubt.is_empty();
@@ -190,7 +195,7 @@ impl State {
 
     /// Returns the reason for declining a shutdown.
     pub(super) fn excuse(&self) -> String {
-        if !self.filed.is_empty() {
+        if self.is_asked() {
             return "it waits for an answer".to_owned();
         }
         match self.activity() {

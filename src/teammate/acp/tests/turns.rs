@@ -219,3 +219,30 @@ fn only_completed_changes_are_reported() {
     }
     assert_eq!(stage.state.changed, BTreeSet::from(["/work/a".to_owned()]));
 }
+
+#[test]
+fn ac_08_time_of_an_open_question_is_no_silence() {
+    for in_pane in [true, false] {
+        let mut stage = Stage::working(false);
+        let request = stage.asks_to_run(1);
+        stage.tick(600_000);
+        if in_pane {
+            let question = stage.open_question();
+            stage.chooses(question, "once");
+        } else {
+            stage.permit(LEAD, &request, Ok(()));
+        }
+        assert_eq!(remarks(&mut stage), []);
+        assert_eq!(stage.sleep(), Some(30_000), "the agent works from now on");
+        assert_eq!(remarks(&mut stage).len(), 1);
+    }
+}
+
+#[test]
+fn ac_08_agent_lead_with_an_open_question_is_not_silent() {
+    let mut stage = Stage::ready_as(AgentRole::Lead, false);
+    stage.types("work");
+    stage.asks(1, &json!({"toolCallId": "c"}), &SHELL);
+    stage.tick(600_000);
+    assert_eq!(stage.state.shown.silent_since, None);
+}
