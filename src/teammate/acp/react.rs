@@ -52,6 +52,7 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         state.turn.as_mut().map(|turn| &mut turn.heard_at),
         state.outbox.pause_until.as_mut(),
         state.leaving.as_mut().map(|leaving| &mut leaving.by),
+        Some(&mut state.ready_at),
     ];
     follow_clock(&mut state.now, now, times.into_iter().flatten());
     match event {

@@ -203,3 +203,13 @@ fn mail_waits_until_the_start_is_confirmed() {
     stage.accept();
     assert!(stage.has_prompt());
 }
+
+#[test]
+fn ac_02_message_in_doubt_follows_a_clock_that_was_set_back() {
+    let mut stage = Stage::loading(&["m1"]);
+    stage.reply("session/load", json!({}));
+    stage.now = Timestamp(500_000);
+    stage.tick(0);
+    assert_eq!(stage.sleep(), Some(2000));
+    assert!(stage.has_prompt());
+}
