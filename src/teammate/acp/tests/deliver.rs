@@ -213,3 +213,19 @@ fn ac_02_message_in_doubt_follows_a_clock_that_was_set_back() {
     assert_eq!(stage.sleep(), Some(2000));
     assert!(stage.has_prompt());
 }
+
+/// A later run looks for it in the conversation.
+#[test]
+fn ac_01_message_without_a_receipt_is_unread_after_the_agent_exits() {
+    for is_asked in [true, false] {
+        let mut stage = Stage::ready();
+        stage.mail("bob", "hello", "m1");
+        stage.prompt();
+        if is_asked {
+            stage.at(0, Event::Left);
+        }
+        stage.exits(1, None);
+        assert_eq!(stage.acknowledged, [""; 0]);
+        assert!(stage.state.end.is_some());
+    }
+}
