@@ -201,6 +201,8 @@ fn check(session: &mut Session, reports: &[SessionReport], open_turns: &mut i32)
 }
 
 proptest! {
+    // A file in `src` would be taken for a crate.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn no_input_panics_or_leaves_a_ready_session_stuck(
         steps in prop::collection::vec(any_step(), 0..40),

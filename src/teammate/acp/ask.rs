@@ -242,9 +242,8 @@ fn decide(
     let option = question.and_then(|question| question.choose(allowed)).map(|one| one.id.clone());
     // Without an option for this decision, the question is cancelled, which allows nothing.
     let is_taken = answer(state, filed.question, option.as_deref());
-    if !is_taken {
-        state.outbox.push(OutboundOp::Typed(filed.request, Typed::Gone));
-    }
+    let typed = if is_taken { Typed::Taken } else { Typed::Gone };
+    state.outbox.push(OutboundOp::Typed(filed.request.clone(), typed));
     let verdict = match (allowed, &option) {
         (true, Some(_)) => "allowed by the lead",
         (true, None) => "the agent has no option to allow it once",
@@ -253,12 +252,16 @@ fn decide(
     effects
         .push(Effect::Show(PaneUpdate::Decided { id: filed.question, words: verdict.to_owned() }));
     let reason = reason.filter(|reason| !reason.trim().is_empty());
-    if let Some(reason) = reason.filter(|_| is_taken) {
-        // A rejection has no text, and in most agents it ends the turn.
-        let reason = text::short(&reason, REASON);
+    if is_taken && (reason.is_some() || allowed && option.is_none()) {
+        // An answer has no text, and in most agents a rejection ends the turn.
         let what = if filed.is_plan { "your plan" } else { "your request" };
-        let verdict = if allowed { "approved" } else { "denied" };
-        state.typed.push_back(format!("{what} was {verdict} by the lead: {reason}"));
+        let verdict = match (allowed, &option) {
+            (true, Some(_)) => "approved by the lead",
+            (true, None) => "approved by the lead, but it has no option to allow it once",
+            (false, _) => "denied by the lead",
+        };
+        let reason = reason.map(|reason| format!(": {}", text::short(&reason, REASON)));
+        state.typed.push_back(format!("{what} was {verdict}{}", reason.unwrap_or_default()));
     }
     true
 }

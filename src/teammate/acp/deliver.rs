@@ -183,8 +183,9 @@ pub(super) fn steered(
             effects.push(Effect::Member(MemberEffect::Warn(text)));
             state.outbox.mail_due = true;
             // The next turn is not meant.
-            if turn == state.turns {
-                state.session.cancel();
+            if turn == state.turns && state.session.cancel() {
+                let (kind, reason) = (EventKind::TurnInterrupted, None);
+                effects.push(Effect::Journal { kind, ids, reason });
             }
         }
     }

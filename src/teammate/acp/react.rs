@@ -41,7 +41,8 @@ impl State {
         times.extend(self.settled_at());
         let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && !self.is_asked());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
-        times.into_iter().filter(|at| *at > now).min()
+        // One that has passed since the last event is due now.
+        times.into_iter().filter(|at| *at > self.now).min().map(|at| at.max(now))
     }
 }
 
@@ -416,6 +417,10 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.teamless {
         deliver::advance_urgent(state, effects);
     }
+    if state.failure.is_some() || state.limit.is_some() {
+        // The next prompt would hide it.
+        report_if_teammate(state, now);
+    }
     deliver::begin(state, now, effects);
     let output = state.session.take_output();
     if !output.is_empty() {
@@ -429,8 +434,8 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if state.teamless {
         return;
     }
+    report_if_teammate(state, now);
     if state.role == AgentRole::Teammate {
-        report_activity(state, now);
         answer_requests(state, now);
     }
     if state.agreed && state.outbox.is_empty(now) {
@@ -438,6 +443,12 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         return;
     }
     effects.extend(state.outbox.next(now).map(Effect::Member));
+}
+
+fn report_if_teammate(state: &mut State, now: Timestamp) {
+    if state.role == AgentRole::Teammate && !state.teamless {
+        report_activity(state, now);
+    }
 }
 
 fn report_activity(state: &mut State, now: Timestamp) {
