@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::report::{Diff, ToolContent, ToolKind, ToolStatus, ToolUse};
+use crate::report::{AgentToolCall, Diff, ToolContent, ToolKind, ToolStatus};
 use crate::wire::{ContentPart, ToolPart, variant};
 
 /// Above these limits, old calls are dropped; later updates of them begin anew.
@@ -21,7 +21,7 @@ pub(crate) struct CallTable {
 
 #[derive(Debug)]
 struct KeptCall {
-    call: ToolUse,
+    call: AgentToolCall,
     /// The length of its longest part, in bytes.
     size: usize,
 }
@@ -39,7 +39,7 @@ impl CallTable {
 
     /// Merges a part of so many bytes into its call, which may be new. Returns the call, and
     /// whether it is new or has changed.
-    pub(crate) fn merge(&mut self, part: ToolPart, size: usize) -> (&ToolUse, bool) {
+    pub(crate) fn merge(&mut self, part: ToolPart, size: usize) -> (&AgentToolCall, bool) {
         self.drop_old_calls(MOST_CALLS);
         // Parts of the latest calls are the usual case.
         let found = self.calls.iter().rposition(|kept| kept.call.id == part.tool_call_id);
@@ -71,8 +71,8 @@ impl CallTable {
     }
 }
 
-fn new_call(id: &str) -> ToolUse {
-    ToolUse {
+fn new_call(id: &str) -> AgentToolCall {
+    AgentToolCall {
         id: id.to_owned(),
         title: String::new(),
         kind: ToolKind::default(),
@@ -85,7 +85,7 @@ fn new_call(id: &str) -> ToolUse {
 
 /// Takes over what the part has, and returns whether that is different. An empty field does not
 /// replace one that is not: agents repeat calls in permission requests without input and content.
-fn merge_part(call: &mut ToolUse, part: ToolPart) -> bool {
+fn merge_part(call: &mut AgentToolCall, part: ToolPart) -> bool {
     let mut has_changed = false;
     if !part.title.is_empty() {
         has_changed |= set(&mut call.title, part.title);
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn merge(calls: &mut CallTable, part: Value) -> (&ToolUse, bool) {
+    fn merge(calls: &mut CallTable, part: Value) -> (&AgentToolCall, bool) {
         let part = part.to_string();
         calls.merge(serde_json::from_str(&part).unwrap(), part.len())
     }

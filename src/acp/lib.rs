@@ -19,9 +19,9 @@ mod wire;
 mod writer;
 
 pub use report::{
-    AgentCommand, AgentFailure, AgentInfo, AgentQuestion, Diff, EndedTurn, FailureKind, OptionKind,
-    Outcome, PlanEntry, PlanState, QuestionId, QuestionOption, SessionMode, SessionReport,
-    TokenUsage, ToolContent, ToolKind, ToolStatus, ToolUse,
+    AgentCommand, AgentFailure, AgentInfo, AgentQuestion, AgentToolCall, Diff, EndedTurn,
+    FailureKind, OptionKind, Outcome, PlanEntry, PlanState, QuestionId, QuestionOption,
+    SessionMode, SessionReport, TokenUsage, ToolContent, ToolKind, ToolStatus,
 };
 pub use session::Session;
 pub use start::{AgentTraits, McpServer, ModeChoice, SessionStart, UsageBasis};

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::report::{
-    AgentQuestion, OptionKind, QuestionId, QuestionOption, ToolContent, ToolKind, ToolUse,
+    AgentQuestion, AgentToolCall, OptionKind, QuestionId, QuestionOption, ToolContent, ToolKind,
 };
 use crate::wire::OptionPart;
 
@@ -24,7 +24,7 @@ impl AgentQuestion {
         }
     }
 
-    pub(crate) fn new(id: QuestionId, tool: ToolUse, options: Vec<OptionPart>) -> Self {
+    pub(crate) fn new(id: QuestionId, tool: AgentToolCall, options: Vec<OptionPart>) -> Self {
         let plan = if tool.kind == ToolKind::SwitchMode { plan_of(&tool) } else { None };
         let options = options.into_iter().map(|option| QuestionOption {
             id: option.option_id,
@@ -36,7 +36,7 @@ impl AgentQuestion {
 }
 
 /// Returns the text of a plan, which is in the input or in the content.
-fn plan_of(tool: &ToolUse) -> Option<String> {
+fn plan_of(tool: &AgentToolCall) -> Option<String> {
     if let Some(plan) = tool.input.get("plan").and_then(Value::as_str) {
         return Some(plan.to_owned());
     }
@@ -74,7 +74,7 @@ impl QuestionTable {
     pub(crate) fn add(
         &mut self,
         request: Value,
-        tool: ToolUse,
+        tool: AgentToolCall,
         options: Vec<OptionPart>,
     ) -> &AgentQuestion {
         self.last += 1;

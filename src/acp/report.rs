@@ -28,7 +28,7 @@ pub enum SessionReport {
         session: String,
         /// The conversation of an earlier run goes on.
         is_loaded: bool,
-        /// The tags of [`SessionStart::seek`](crate::Start) that were found in the replay.
+        /// The tags of [`SessionStart::seek`](crate::SessionStart) that were found in the replay.
         found: Vec<String>,
     },
     /// The session cannot begin: the process is to be ended.
@@ -43,7 +43,7 @@ pub enum SessionReport {
     /// A piece of the agent's reasoning.
     Thought(String),
     /// A tool call is new or has changed; this is its whole state.
-    Tool(ToolUse),
+    Tool(AgentToolCall),
     /// The whole plan, which replaces the last one.
     Plan(Vec<PlanEntry>),
     /// The commands that the agent offers, as `/name`.
@@ -140,7 +140,7 @@ pub struct TokenUsage {
 
 /// A tool call, merged from its parts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToolUse {
+pub struct AgentToolCall {
     pub id: String,
     /// May be empty.
     pub title: String,
@@ -235,7 +235,7 @@ pub struct QuestionId(pub u64);
 pub struct AgentQuestion {
     pub id: QuestionId,
     /// The tool call, with all that its earlier parts said.
-    pub tool: ToolUse,
+    pub tool: AgentToolCall,
     /// In the agent's order.
     pub options: Vec<QuestionOption>,
     /// The text of the plan, if the agent asks to leave its plan mode.

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::failure::REQUEST_CANCELLED;
 use crate::questions::cancelled;
-use crate::report::{AgentCommand, PlanEntry, SessionReport, ToolUse};
+use crate::report::{AgentCommand, AgentToolCall, PlanEntry, SessionReport};
 use crate::session::{Session, SessionPhase};
 use crate::wire::{
     AuthNotification, CommandsUpdate, ContentChunk, InfoUpdate, ModeUpdate, PermissionParams,
@@ -192,7 +192,7 @@ impl Session {
     }
 
     /// Merges a part of a tool call, and reports the whole if it is new or has changed.
-    fn merge_call(&mut self, part: ToolPart, size: usize) -> &ToolUse {
+    fn merge_call(&mut self, part: ToolPart, size: usize) -> &AgentToolCall {
         let (call, has_changed) = self.calls.merge(part, size);
         if has_changed {
             self.reports.push(SessionReport::Tool(call.clone()));

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use acp::{
-    AgentQuestion, EndedTurn, Outcome, PlanEntry, QuestionId, SessionReport, ToolStatus, ToolUse,
+    AgentQuestion, AgentToolCall, EndedTurn, Outcome, PlanEntry, QuestionId, SessionReport,
+    ToolStatus,
 };
 
 use crate::commands::CommandList;
@@ -104,7 +105,7 @@ pub(crate) struct RunningThought {
 
 #[derive(Debug)]
 pub(crate) struct RunningTool {
-    pub(crate) call: ToolUse,
+    pub(crate) call: AgentToolCall,
     pub(crate) since: u64,
     /// The time of its end, while an unfinished block of text delays its print.
     pub(crate) ended: Option<u64>,
@@ -344,7 +345,7 @@ impl Conversation {
         }
     }
 
-    fn update_tool(&mut self, call: &ToolUse, now: u64) {
+    fn update_tool(&mut self, call: &AgentToolCall, now: u64) {
         if self.ended_tools.contains(&call.id) {
             return;
         }

@@ -1,6 +1,6 @@
 //! Draws tool calls: one line each, with the changes to files or the end of an error.
 
-use acp::{ToolContent, ToolKind, ToolStatus, ToolUse};
+use acp::{AgentToolCall, ToolContent, ToolKind, ToolStatus};
 
 use serde_json::Value;
 
@@ -12,14 +12,14 @@ use crate::words;
 const ERROR_LINES: usize = 3;
 
 /// Draws the line of a call that is not printed yet.
-pub(crate) fn running(tool: &ToolUse, millis: u64, cwd: &str, room: usize) -> StyledLine {
+pub(crate) fn running(tool: &AgentToolCall, millis: u64, cwd: &str, room: usize) -> StyledLine {
     let time = if millis < 1000 { String::new() } else { words::seconds(millis) };
     titled(glyph(tool.status, Look::YELLOW), tool, None, &time, cwd, room)
 }
 
 /// Draws a call that has ended. `millis` is `None` in a replayed conversation.
 pub(crate) fn ended(
-    tool: &ToolUse,
+    tool: &AgentToolCall,
     millis: Option<u64>,
     cwd: &str,
     room: usize,
@@ -46,7 +46,7 @@ fn glyph(status: ToolStatus, running: Look) -> StyledLine {
 }
 
 /// Draws what a question asks about: a heading, and the changes to files.
-pub(crate) fn asked(tool: &ToolUse, cwd: &str, room: usize) -> (StyledLine, Vec<StyledLine>) {
+pub(crate) fn asked(tool: &AgentToolCall, cwd: &str, room: usize) -> (StyledLine, Vec<StyledLine>) {
     let changes = changes(tool);
     let heading = heading(tool, cwd);
     let only = only_change(&changes, &heading, cwd);
@@ -95,7 +95,7 @@ fn change_rows(
 }
 
 /// Returns what the call does, in one line: its command or its title.
-pub(crate) fn subject(tool: &ToolUse, cwd: &str) -> String {
+pub(crate) fn subject(tool: &AgentToolCall, cwd: &str) -> String {
     match command(tool) {
         Some(command) if tool.kind == ToolKind::Execute => first_line(&command),
         _ => title(tool, cwd),
@@ -103,7 +103,7 @@ pub(crate) fn subject(tool: &ToolUse, cwd: &str) -> String {
 }
 
 /// Returns the title after the kind of the call.
-fn heading(tool: &ToolUse, cwd: &str) -> String {
+fn heading(tool: &AgentToolCall, cwd: &str) -> String {
     let title = title(tool, cwd);
     // The command follows in its own rows.
     if command(tool).is_some_and(|command| first_line(&command) == title) {
@@ -114,7 +114,7 @@ fn heading(tool: &ToolUse, cwd: &str) -> String {
 }
 
 /// The shell command of the input: a text, or a list of words.
-pub(crate) fn command(tool: &ToolUse) -> Option<String> {
+pub(crate) fn command(tool: &AgentToolCall) -> Option<String> {
     let command = match tool.input.get("command")? {
         Value::String(text) => text.clone(),
         Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
@@ -124,7 +124,7 @@ pub(crate) fn command(tool: &ToolUse) -> Option<String> {
 }
 
 /// The fields of an input that is not a command, as one text each.
-pub(crate) fn fields(tool: &ToolUse) -> Vec<String> {
+pub(crate) fn fields(tool: &AgentToolCall) -> Vec<String> {
     let Value::Object(fields) = &tool.input else { return Vec::new() };
     fields
         .iter()
@@ -141,7 +141,7 @@ fn short_path<'p>(path: &'p str, cwd: &str) -> &'p str {
     below.filter(|rest| !cwd.is_empty() && !rest.is_empty()).unwrap_or(path)
 }
 
-fn changes(tool: &ToolUse) -> Vec<(&str, LineChange)> {
+fn changes(tool: &AgentToolCall) -> Vec<(&str, LineChange)> {
     let content = tool.content.iter();
     content
         .filter_map(|content| match content {
@@ -154,7 +154,7 @@ fn changes(tool: &ToolUse) -> Vec<(&str, LineChange)> {
 /// Draws one line: glyph, kind, title, counts of changed lines and duration.
 fn titled(
     mut line: StyledLine,
-    tool: &ToolUse,
+    tool: &AgentToolCall,
     change: Option<&LineChange>,
     time: &str,
     cwd: &str,
@@ -181,7 +181,7 @@ fn titled(
 }
 
 /// Returns the title in one line, without the working directory and marks of code.
-fn title(tool: &ToolUse, cwd: &str) -> String {
+fn title(tool: &AgentToolCall, cwd: &str) -> String {
     let mut title = first_line(tool.title.trim().trim_matches('`'));
     if !cwd.is_empty() {
         title = title.replace(&format!("{cwd}/"), "");
@@ -211,7 +211,7 @@ fn kind(kind: ToolKind) -> &'static str {
 }
 
 /// Draws the last lines of the text of a failed call.
-fn error_rows(tool: &ToolUse, room: usize) -> Vec<StyledLine> {
+fn error_rows(tool: &AgentToolCall, room: usize) -> Vec<StyledLine> {
     let texts = tool.content.iter().rev().filter_map(|content| match content {
         ToolContent::Text(text) => Some(text),
         ToolContent::Diff(_) => None,

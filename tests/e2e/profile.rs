@@ -199,7 +199,22 @@ fn profiles_are_listed_shown_and_tested() {
     assert_eq!(
         names,
         [
-            "aider", "amp", "claude", "codex", "copilot", "gemini", "opencode", "qwen", "shell",
+            "acp",
+            "aider",
+            "amp",
+            "claude",
+            "claude-acp",
+            "codex",
+            "codex-acp",
+            "copilot",
+            "copilot-acp",
+            "gemini",
+            "gemini-acp",
+            "opencode",
+            "opencode-acp",
+            "qwen",
+            "qwen-acp",
+            "shell",
             "worker"
         ]
     );

@@ -9,9 +9,9 @@ mod screens;
 mod turns;
 
 use acp::{
-    AgentCommand, AgentQuestion, Diff, EndedTurn, OptionKind, Outcome, PlanEntry, PlanState,
-    QuestionId, QuestionOption, SessionMode, SessionReport, TokenUsage, ToolContent, ToolKind,
-    ToolStatus, ToolUse,
+    AgentCommand, AgentQuestion, AgentToolCall, Diff, EndedTurn, OptionKind, Outcome, PlanEntry,
+    PlanState, QuestionId, QuestionOption, SessionMode, SessionReport, TokenUsage, ToolContent,
+    ToolKind, ToolStatus,
 };
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use serde_json::json;
@@ -240,8 +240,8 @@ pub(super) fn ready() -> SessionReport {
     SessionReport::Ready { session: "s".to_owned(), is_loaded: false, found: Vec::new() }
 }
 
-pub(super) fn tool(id: &str, kind: ToolKind, title: &str, status: ToolStatus) -> ToolUse {
-    ToolUse {
+pub(super) fn tool(id: &str, kind: ToolKind, title: &str, status: ToolStatus) -> AgentToolCall {
+    AgentToolCall {
         id: id.to_owned(),
         title: title.to_owned(),
         kind,
@@ -252,7 +252,7 @@ pub(super) fn tool(id: &str, kind: ToolKind, title: &str, status: ToolStatus) ->
     }
 }
 
-pub(super) fn edit(id: &str, status: ToolStatus) -> ToolUse {
+pub(super) fn edit(id: &str, status: ToolStatus) -> AgentToolCall {
     let old =
         "//! Parses ports.\n\npub fn port(text: &str) -> u16 {\n    text.parse().unwrap()\n}\n";
     let new = "//! Parses ports.\n\n/// Returns the port, or an error that names the text.\npub fn port(text: &str) -> Result<u16, PortError> {\n    text.trim().parse().map_err(|_| PortError::new(text))\n}\n";
@@ -270,7 +270,7 @@ pub(super) fn option(id: &str, name: &str, kind: OptionKind) -> QuestionOption {
     QuestionOption { id: id.to_owned(), name: name.to_owned(), kind }
 }
 
-pub(super) fn question(id: u64, tool: ToolUse) -> AgentQuestion {
+pub(super) fn question(id: u64, tool: AgentToolCall) -> AgentQuestion {
     AgentQuestion {
         id: QuestionId(id),
         tool,

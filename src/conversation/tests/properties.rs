@@ -31,7 +31,7 @@ fn words() -> impl Strategy<Value = String> {
     ]
 }
 
-fn call() -> impl Strategy<Value = ToolUse> {
+fn call() -> impl Strategy<Value = AgentToolCall> {
     let status = prop_oneof![
         Just(ToolStatus::Pending),
         Just(ToolStatus::InProgress),

@@ -307,7 +307,7 @@ impl Question {
                     .unwrap_or_default();
                 let place = match tool.answered_by {
                     Some(AnsweredBy::Pane) => "only in its pane: ",
-                    Some(AnsweredBy::Keys | AnsweredBy::Options) | None => "",
+                    Some(AnsweredBy::Keys) | None => "",
                 };
                 format!("{place}{}{what}", tool.tool_name)
             }

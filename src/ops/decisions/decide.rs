@@ -237,10 +237,7 @@ fn input_for(question: &Question, answer: &Answer) -> Result<Option<Map<String, 
     let Some(input) = &answer.input else { return Ok(None) };
     let problem = match (question.kind, question.answered_by()) {
         (QuestionKind::Permission, None) => return Ok(Some(input.clone())),
-        (QuestionKind::Permission, Some(AnsweredBy::Options)) => {
-            "its agent takes only one of its own options"
-        }
-        (QuestionKind::Permission, Some(AnsweredBy::Keys | AnsweredBy::Pane)) => {
+        (QuestionKind::Permission, Some(_)) => {
             "its program asks on its screen, where only yes or no can be typed"
         }
         (QuestionKind::Plan | QuestionKind::Sandbox, _) => "only the use of a tool has an input",

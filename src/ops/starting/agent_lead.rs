@@ -197,7 +197,7 @@ fn describe(question: &Question) -> String {
         Some(AnsweredBy::Pane) => {
             format!("{asks}. Only a person can answer this, in {from}'s pane.")
         }
-        Some(AnsweredBy::Keys | AnsweredBy::Options) | None => format!(
+        Some(AnsweredBy::Keys) | None => format!(
             "{asks}. Unless you have instructions for such decisions, ask the person at this terminal first. Answer with {answer}."
         ),
     }

@@ -5,12 +5,12 @@ use super::super::effect::OutboundOp;
 use super::super::words::AgentRole;
 use super::effect::{Effect, PaneUpdate};
 use super::state::{FiledQuestion, State};
-use acp::{AgentQuestion, OptionKind, QuestionId, ToolContent, ToolKind, ToolUse};
+use acp::{AgentQuestion, AgentToolCall, OptionKind, QuestionId, ToolContent, ToolKind};
 use model::decisions::question::{DENIED, Typed};
 use model::id::RequestId;
 use model::mail::protocol::{
-    AnsweredBy, Message, PermissionRequest, PermissionResponse, PermissionVerdict,
-    PlanApprovalRequest, PlanApprovalResponse,
+    Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
+    PlanApprovalResponse,
 };
 use model::text;
 use model::time::Timestamp;
@@ -29,6 +29,7 @@ pub(super) fn file(state: &mut State, question: &AgentQuestion, now: Timestamp) 
     let kind = if question.plan.is_some() { "plan" } else { "perm" };
     let id = format!("{kind}-{}-{run}-{}", now.0, state.asked);
     let request = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
+    let input = input(&question.tool);
     let message = match &question.plan {
         Some(plan) => Message::PlanApprovalRequest(PlanApprovalRequest {
             from: Some(state.me.name.to_string()),
@@ -37,28 +38,33 @@ pub(super) fn file(state: &mut State, question: &AgentQuestion, now: Timestamp) 
             plan_content: Some(plan.clone()),
             request_id: id,
         }),
-        None => Message::PermissionRequest(permission(state, &question.tool, id)),
+        None => Message::PermissionRequest(permission(state, &question.tool, id, input.clone())),
     };
     state.outbox.push(OutboundOp::Send(Box::new(message)));
     let is_plan = question.plan.is_some();
-    state.filed.push(FiledQuestion { request, question: question.id, is_plan });
+    state.filed.push(FiledQuestion { request, question: question.id, is_plan, input });
 }
 
-fn permission(state: &State, tool: &ToolUse, request_id: String) -> PermissionRequest {
+fn permission(
+    state: &State,
+    tool: &AgentToolCall,
+    request_id: String,
+    input: Value,
+) -> PermissionRequest {
     PermissionRequest {
         request_id,
         agent_id: Some(state.me.name.to_string()),
         tool_name: tool_name(tool),
         tool_use_id: Some(tool.id.clone()),
         description: Some(tool.title.clone()).filter(|title| !title.is_empty()),
-        input: input(tool),
+        input,
         permission_suggestions: Vec::new(),
-        answered_by: Some(AnsweredBy::Options),
+        answered_by: None,
     }
 }
 
 /// Returns the name that Claude Code has for a tool of this kind: rules are written with these.
-fn tool_name(tool: &ToolUse) -> String {
+fn tool_name(tool: &AgentToolCall) -> String {
     if let Some(name) = mcp_tool(tool) {
         return name;
     }
@@ -78,18 +84,18 @@ fn tool_name(tool: &ToolUse) -> String {
 }
 
 /// Returns the name of a tool of an MCP server, if the input says that it is one, as with codex.
-fn mcp_tool(tool: &ToolUse) -> Option<String> {
+fn mcp_tool(tool: &AgentToolCall) -> Option<String> {
     let word = |key: &str| tool.input.get(key).and_then(Value::as_str);
     let (server, name) = (word("server")?, word("tool")?);
     Some(text::short(&format!("mcp__{server}__{name}"), 120))
 }
 
-fn is_new_file(tool: &ToolUse) -> bool {
+fn is_new_file(tool: &AgentToolCall) -> bool {
     let mut diffs = diffs(tool).peekable();
     diffs.peek().is_some() && diffs.all(|diff| diff.old.is_none())
 }
 
-fn diffs(tool: &ToolUse) -> impl Iterator<Item = &acp::Diff> {
+fn diffs(tool: &AgentToolCall) -> impl Iterator<Item = &acp::Diff> {
     tool.content.iter().filter_map(|content| match content {
         ToolContent::Diff(diff) => Some(diff),
         ToolContent::Text(_) => None,
@@ -98,7 +104,7 @@ fn diffs(tool: &ToolUse) -> impl Iterator<Item = &acp::Diff> {
 
 /// Returns the input of a tool in the words of Claude Code, which rules and the dashboard know:
 /// `command`, or `file_path` with the change; and what else the agent says.
-fn input(tool: &ToolUse) -> Value {
+fn input(tool: &AgentToolCall) -> Value {
     let mut input = match &tool.input {
         Value::Object(given) => given.clone(),
         Value::Null => Map::new(),
@@ -206,12 +212,23 @@ pub(super) fn answered(
     effects: &mut Vec<Effect>,
 ) -> bool {
     let (allowed, reason) = match &response.verdict {
+        PermissionVerdict::Allowed { updated_input: Some(input), .. }
+            if is_other_input(state, &response.request_id, input) =>
+        {
+            (false, Some(format!("use this input instead: {input}")))
+        }
         PermissionVerdict::Allowed { .. } => (true, None),
         PermissionVerdict::Denied { error } => {
             (false, Some(error.clone()).filter(|error| error != DENIED))
         }
     };
     decide(state, &response.request_id, (allowed, reason), effects)
+}
+
+/// Returns true for an input that the request did not have: the agent would use its own.
+fn is_other_input(state: &State, request: &str, given: &Value) -> bool {
+    let filed = state.filed.iter().find(|filed| filed.request.as_str() == request);
+    filed.is_some_and(|filed| filed.input != *given)
 }
 
 /// The same for a plan.
@@ -242,8 +259,9 @@ fn decide(
     let option = question.and_then(|question| question.choose(allowed)).map(|one| one.id.clone());
     // Without an option for this decision, the question is cancelled, which allows nothing.
     let is_taken = answer(state, filed.question, option.as_deref());
-    let typed = if is_taken { Typed::Taken } else { Typed::Gone };
-    state.outbox.push(OutboundOp::Typed(filed.request.clone(), typed));
+    if !is_taken {
+        state.outbox.push(OutboundOp::Typed(filed.request, Typed::Gone));
+    }
     let verdict = match (allowed, &option) {
         (true, Some(_)) => "allowed by the lead",
         (true, None) => "the agent has no option to allow it once",

@@ -12,8 +12,8 @@ use super::effect::{Effect, PaneUpdate};
 use super::event::Event;
 use super::state::{LAST_WORDS, SILENCE_MS, State};
 use acp::{
-    AgentFailure, AgentInfo, EndedTurn, FailureKind, ModeChoice, Outcome, SessionReport,
-    TokenUsage, ToolContent, ToolUse,
+    AgentFailure, AgentInfo, AgentToolCall, EndedTurn, FailureKind, ModeChoice, Outcome,
+    SessionReport, TokenUsage, ToolContent,
 };
 use conversation::ConversationStatus;
 use model::id::LEAD;
@@ -205,7 +205,7 @@ fn keep_last_words(state: &mut State, message: Option<String>, text: &str) {
     }
 }
 
-fn note_changes(state: &mut State, call: &ToolUse) {
+fn note_changes(state: &mut State, call: &AgentToolCall) {
     let paths = call.content.iter().filter_map(|content| match content {
         ToolContent::Diff(diff) => Some(diff.path.clone()),
         ToolContent::Text(_) => None,

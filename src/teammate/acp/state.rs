@@ -14,6 +14,7 @@ use model::mail::envelope::Envelope;
 use model::members::mode::Mode;
 use model::members::rate_limit::{LimitHit, end_of};
 use model::time::Timestamp;
+use serde_json::Value;
 
 /// Milliseconds without an update after which a turn counts as silent: agents retry without a word.
 pub(super) const SILENCE_MS: u64 = 30_000;
@@ -52,6 +53,8 @@ pub(super) struct FiledQuestion {
     pub(super) request: RequestId,
     pub(super) question: QuestionId,
     pub(super) is_plan: bool,
+    /// The input of the tool, as it was filed.
+    pub(super) input: Value,
 }
 
 /// The complete state.

@@ -29,8 +29,8 @@ pub struct PermissionRequest {
     /// Rules proposed by the member so that it need not ask again, in Claude Code's format.
     #[serde(default, deserialize_with = "lenient_list")]
     pub permission_suggestions: Vec<Value>,
-    /// A phalanx extension: set if phalanx asks for the program: its wrapper, or its client. `None` if the
-    /// program itself asks.
+    /// A phalanx extension: set if a wrapper read the question from its program's screen. `None` if
+    /// the program itself asks.
     #[serde(default, deserialize_with = "lenient")]
     pub answered_by: Option<AnsweredBy>,
 }
@@ -48,8 +48,6 @@ pub enum AnsweredBy {
     Keys,
     /// Only a person in the program's pane can answer.
     Pane,
-    /// The client of the agent's protocol chooses one of the agent's options.
-    Options,
 }
 
 impl AnsweredBy {

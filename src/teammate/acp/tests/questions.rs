@@ -2,7 +2,6 @@
 
 use super::*;
 use model::decisions::question::{DENIED, Typed};
-use model::mail::protocol::AnsweredBy;
 
 fn call(kind: &str, title: &str, input: Value, more: Value) -> Value {
     let mut call = json!({"toolCallId": "c", "kind": kind, "title": title, "rawInput": input});
@@ -88,7 +87,7 @@ fn ac_04_question_is_filed_once_with_the_names_of_claude_code() {
         assert_eq!(asked.tool_name, name, "{call}");
         assert_eq!(asked.agent_id.as_deref(), Some("ann"));
         assert_eq!(asked.tool_use_id.as_deref(), Some("c"));
-        assert_eq!(asked.answered_by, Some(AnsweredBy::Options));
+        assert_eq!(asked.answered_by, None, "rules decide it");
         let given = if expected.is_string() { &asked.input["command"] } else { &asked.input };
         assert_eq!(*given, expected, "{call}");
         assert_eq!(stage.answer(7), None, "nothing by default");
@@ -124,8 +123,7 @@ fn ac_04_answer_of_the_lead_never_allows_for_good() {
             stage.take_ops();
             stage.permit(LEAD, &request, verdict);
             assert_eq!(stage.answer(1).as_deref(), Some(expected), "{options:?} {verdict:?}");
-            let taken = OutboundOp::Typed(request, Typed::Taken);
-            assert_eq!(stage.take_ops(), [taken]);
+            assert_eq!(stage.take_ops(), [], "the request ended with the answer");
             assert_eq!(stage.acknowledged, ["answer-1"]);
         }
     }
@@ -261,4 +259,31 @@ fn ac_05_plan_exit_without_a_plan_is_a_permission() {
     let reports = stage.reports();
     let [Message::PermissionRequest(asked)] = reports[..] else { panic!("{reports:?}") };
     assert_eq!(asked.tool_name, "Leave plan mode");
+}
+
+#[test]
+fn ac_04_other_input_of_the_lead_is_not_run_as_the_agents_own() {
+    let mut stage = Stage::working(false);
+    let request = stage.asks_to_run(1);
+    let reports = stage.reports();
+    let Some(Message::PermissionRequest(asked)) = reports.last() else { panic!("{reports:?}") };
+    let own = asked.input.clone();
+    let allow = |input: Value| {
+        let verdict = PermissionVerdict::Allowed {
+            updated_input: Some(input),
+            permission_updates: Vec::new(),
+        };
+        let request_id = request.to_string();
+        Message::PermissionResponse(PermissionResponse { request_id, verdict }).to_text()
+    };
+    let (other, same) = (allow(json!({"command": "true"})), allow(own));
+    stage.mail(LEAD, &other, "other");
+    assert_eq!(stage.answer(1).as_deref(), Some("cancel"));
+    stage.stops("end_turn");
+    assert!(stage.prompt().contains(r#"use this input instead: {"command":"true"}"#));
+
+    let mut stage = Stage::working(false);
+    stage.asks_to_run(1);
+    stage.mail(LEAD, &same, "same");
+    assert_eq!(stage.answer(1).as_deref(), Some("once"));
 }
