@@ -134,6 +134,22 @@ fn acp_conversation_is_in_the_history_of_a_tmux_pane() {
     stage.assert_clean();
 }
 
+/// Keys that come faster than frames are shown without a further key.
+#[test]
+fn acp_keys_typed_at_once_are_all_shown() {
+    let stage = led();
+    spawn(&stage, "pty", &["plain"]);
+    wait_for_state(&stage, "idle");
+    for nth in 0..10 {
+        stage.phalanx(&["type", "ann", &format!("words typed at once {nth}")]).expect(0);
+        wait_for_text(&stage, &format!("> words typed at once {nth}"));
+        stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
+        wait_for_state(&stage, "idle");
+        wait_for_text(&stage, &format!("You said: words typed at once {nth}"));
+    }
+    end(&stage);
+}
+
 /// AC-03, AC-06, AC-09: what a member over ACP does for each fault of an agent.
 #[test]
 fn acp_faults_of_an_agent_end_no_member_and_lose_no_mail() {

@@ -168,6 +168,8 @@ impl AcpDriver<'_> {
         let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
         let mut sweep = Deadline::after(interval);
         let mut drawn = Deadline::after(Duration::ZERO);
+        // Something may have changed since the last frame.
+        let mut is_due = true;
         self.step(Event::Tick);
         self.read(&Topic::Everything);
         loop {
@@ -176,7 +178,8 @@ impl AcpDriver<'_> {
                 terminal.write(&self.view.finish());
                 return code;
             }
-            if drawn.expired() {
+            if is_due && drawn.expired() {
+                is_due = false;
                 let frame = self.view.frame(now.0);
                 if !frame.is_empty() {
                     terminal.write(&frame);
@@ -186,7 +189,9 @@ impl AcpDriver<'_> {
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
             let redraw = self.view.next_frame(now.0).map(|at| at.saturating_sub(now.0));
             let redraw = redraw.map(|ms| Duration::from_millis(ms).max(drawn.remaining()));
-            let wait = tick.into_iter().chain(redraw).fold(sweep.remaining(), Duration::min);
+            let frame = is_due.then(|| drawn.remaining());
+            let times = tick.into_iter().chain(redraw).chain(frame);
+            let wait = times.fold(sweep.remaining(), Duration::min);
             tokio::select! {
                 biased;
                 signal = signals.recv() => self.step(Event::Signal(signal)),
@@ -197,6 +202,7 @@ impl AcpDriver<'_> {
                 batch = self.queue.receive() => self.handle(batch),
                 () = tokio::time::sleep(wait) => self.step(Event::Tick),
             }
+            is_due = true;
             if sweep.expired() {
                 sweep = Deadline::after(interval);
                 self.read(&Topic::Everything);
