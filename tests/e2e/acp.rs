@@ -192,13 +192,14 @@ fn ac_09_agent_that_dies_is_reported_and_resumed() {
     let words = ["spawn", "dee", "--profile", "acp", "--backend", "pty", "--deadline", "2", "--"];
     let refused = stage.phalanx(&[&words[..], &["python3", AGENT, "deaf"]].concat()).expect(5);
     assert!(refused.stderr.contains("dee"), "{refused:?}");
+    // It dies in the turn of its first message.
     spawn(&stage, "pty", &["dies"]);
-    stage.phalanx(&["send", "ann", "go"]).expect(0);
     wait_for("its end", || member(&stage).is_none().then_some(()));
     assert_eq!(events(&stage, "member_exited")[0]["detail"]["exit_code"], 3);
     let resumed = stage.phalanx(&["resume", "ann"]).expect(0);
     assert!(resumed.stderr.contains("continues session") || resumed.stdout.contains("continues"));
-    wait_for_text(&stage, "go");
+    wait_for_state(&stage, "idle");
+    wait_for_text(&stage, "You are `ann`");
     end(&stage);
 }
 
