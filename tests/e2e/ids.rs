@@ -207,11 +207,11 @@ fn verb_without_its_name_lists_the_possible_ones() {
     let error = profiles.json()["error"].clone();
     assert_eq!(
         (&error["kind"], &error["hint"]),
-        (&"usage".into(), &"phalanx --json profile show agent".into())
+        (&"usage".into(), &"phalanx --json profile show acp".into())
     );
     let said = error["message"].as_str().expect("a message");
     assert!(
-        said.starts_with("`profile show` needs a profile; profiles: agent, aider, amp"),
+        said.starts_with("`profile show` needs a profile; profiles: acp, agent, aider"),
         "{said}"
     );
     let unknown = stage.phalanx(&["-t", "nothing", "explain"]).expect(2).stderr;
