@@ -1,4 +1,4 @@
-//! What a session reports to its owner, in one form for all agents.
+//! The reports of a session to its owner, in one form for all agents.
 
 use serde_json::Value;
 
@@ -91,7 +91,7 @@ pub struct EndedTurn {
     /// The tag of its prompt.
     pub tag: String,
     pub outcome: Outcome,
-    /// What this turn has used. `None`: the agent does not say.
+    /// Tokens of this turn. `None`: the agent does not report them.
     pub usage: Option<TokenUsage>,
 }
 
@@ -147,7 +147,7 @@ pub struct AgentToolCall {
     pub kind: ToolKind,
     pub status: ToolStatus,
     pub input: Value,
-    /// What it shows: text of the call, and its changes to files.
+    /// Text of the call, and its changes to files.
     pub content: Vec<ToolContent>,
     /// Paths of the files that it works on.
     pub locations: Vec<String>,
@@ -250,7 +250,7 @@ pub struct QuestionOption {
     pub kind: OptionKind,
 }
 
-/// What an option does. An unknown kind is `Other`, which is never chosen for a person.
+/// The effect of an option. An unknown kind is `Other`, which only a person chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum OptionKind {

@@ -16,7 +16,7 @@ use sys::tty::Display;
 
 /// Rows and columns if the terminal reports no size.
 const SIZE: (u16, u16) = (24, 80);
-/// A terminal that accepts no output for this long gets no more of a frame.
+/// Time without accepted output after which the rest of a frame is dropped.
 const STUCK: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The terminal in raw mode, restored on drop.
