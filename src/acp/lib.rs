@@ -1,7 +1,10 @@
-//! The client side of the Agent Client Protocol (version 1), without I/O: bytes of the agent come
-//! in, bytes for it and reports for the session's owner go out.
+//! The Agent Client Protocol (version 1), without I/O. [`Session`] is the client side: bytes of an
+//! agent come in, bytes for it and reports for the session's owner go out. [`AgentSide`] is the
+//! other one, for a client such as an editor.
 
+mod agent_side;
 mod calls;
+mod client_wire;
 mod early;
 mod failure;
 mod lines;
@@ -18,6 +21,7 @@ mod usage;
 mod wire;
 mod writer;
 
+pub use agent_side::{AgentSide, ClientCall};
 pub use report::{
     AgentCommand, AgentFailure, AgentInfo, AgentQuestion, AgentToolCall, Diff, EndedTurn,
     FailureKind, OptionKind, Outcome, PlanEntry, PlanState, QuestionId, QuestionOption,

@@ -450,7 +450,7 @@ pub(crate) fn variant<T: FromStr + Default>(name: &str) -> T {
     name.parse().unwrap_or_default()
 }
 
-fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
@@ -460,7 +460,7 @@ where
 }
 
 /// Leaves out the items of another form.
-fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+pub(crate) fn lenient_list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned,

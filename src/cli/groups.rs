@@ -33,7 +33,18 @@ pub(super) const GROUPS: [VerbGroup; 8] = [
     VerbGroup { title: "Places", verbs: &["worktree", "workspace", "host", "store"] },
     VerbGroup {
         title: "Setup",
-        verbs: &["help", "docs", "doctor", "mcp", "brief", "hook", "completions", "man", "version"],
+        verbs: &[
+            "help",
+            "docs",
+            "doctor",
+            "mcp",
+            "acp",
+            "brief",
+            "hook",
+            "completions",
+            "man",
+            "version",
+        ],
     },
 ];
 

@@ -1,6 +1,7 @@
 //! The command line: parses arguments, builds the context, calls an operation and reports its
 //! result. Only this module reads environment variables and options.
 
+mod acp;
 mod args;
 mod board;
 mod complete;
@@ -154,8 +155,8 @@ fn run_internal(verb: InternalVerb) -> Exit {
 /// Returns whether the terminal belongs to a program that the verb runs.
 fn has_other_terminal(verb: &Verb) -> bool {
     match verb {
-        Verb::Lead(args) => !args.command.is_empty(),
-        verb => matches!(verb, Verb::Watch(_)),
+        Verb::Lead(args) => args.has_agent(),
+        verb => matches!(verb, Verb::Watch(_) | Verb::Acp(_)),
     }
 }
 
@@ -164,6 +165,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Up(args) => team::up::up(setup, &args),
         Verb::Down(args) => ending::shutdown::down(setup, &args),
         Verb::Lead(args) => team::lead::lead(setup, &args),
+        Verb::Acp(args) => acp::acp(setup, &args),
         Verb::Adopt(args) => team::lead::adopt(setup, &args),
         Verb::Resume(args) => members::resume::resume(setup, &args),
         Verb::Team(verb) => team::team(setup, verb),

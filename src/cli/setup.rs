@@ -47,6 +47,16 @@ impl Setup {
         Ok(Setup { ctx, out, named_teams, opened: OnceLock::new() })
     }
 
+    /// Returns the same for a caller in another directory.
+    pub(super) fn in_directory(&self, cwd: PathBuf) -> Setup {
+        let mut ctx = self.ctx.clone();
+        ctx.caller.env.retain(|(name, _)| name != "PWD");
+        ctx.caller.env.push(("PWD".into(), cwd.clone().into()));
+        ctx.caller.cwd = cwd;
+        let (out, named_teams) = (self.out.clone(), self.named_teams.clone());
+        Setup { ctx, out, named_teams, opened: OnceLock::new() }
+    }
+
     /// Returns the context in which to create a team whose manifest names this shared store. The
     /// environment counts more.
     pub(super) fn ctx_for_store(&self, url: Option<&str>) -> Result<Context, Failure> {

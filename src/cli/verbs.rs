@@ -8,6 +8,7 @@ use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::env::Shells;
 
+use crate::acp::AcpArgs;
 use crate::args::{Global, MemberArg};
 use crate::board::task::TaskVerb;
 use crate::board::workspace::WorkspaceVerb;
@@ -162,6 +163,7 @@ pub(super) enum Verb {
     Show(MemberArg),
     Brief(BriefArgs),
     Mcp(McpArgs),
+    Acp(AcpArgs),
     Hook(HookArgs),
     Wait(WaitArgs),
     Watch(WatchArgs),

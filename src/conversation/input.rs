@@ -17,6 +17,8 @@ pub enum ConversationAction {
     Send(String),
     /// Cancel the running turn.
     Cancel,
+    /// Drop the prompts that wait for the end of the turn.
+    DropQueued,
     /// Answer a question. The owner calls [`Conversation::decided`] when it has.
     Answer {
         id: QuestionId,

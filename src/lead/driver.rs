@@ -57,6 +57,8 @@ pub struct LeadOptions<'a> {
     pub settings: Option<Settings>,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub has_agent_lead: bool,
+    /// It also gets the requests of members.
+    pub tells_agent: bool,
     /// Earlier events are not reported.
     pub journal: JournalReader,
 }
@@ -69,7 +71,9 @@ struct LeadDriver<'a> {
     labels: UnboundedSender<Vec<MemberRecord>>,
     stopper: UnboundedSender<DueStop>,
     journal: JournalReader,
-    /// Questions that the agent lead has been notified of.
+    /// The agent lead is notified of questions.
+    tells_agent: bool,
+    /// Questions that it has been notified of.
     asked: BTreeSet<RequestId>,
     /// The earliest deadline of the open questions.
     due: Option<Timestamp>,
@@ -187,6 +191,7 @@ impl<'a> LeadDriver<'a> {
             stopper: stopper::start(lead.ctx, lead.team, queue.inputs()),
             queue,
             journal: lead.journal.clone(),
+            tells_agent: lead.tells_agent,
             asked: BTreeSet::new(),
             due: None,
             sweep: Deadline::after(SWEEP),

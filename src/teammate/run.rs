@@ -1,6 +1,8 @@
 //! Starts the program of a member or of an agent lead, wrapped or over ACP, as its profile says.
 
-use crate::acp::{self, AcpDriver, AcpOptions};
+use std::io;
+
+use crate::acp::{self, AcpDriver, AcpOptions, Face};
 use crate::member_io::MemberRun;
 use crate::words::AgentRole;
 use crate::wrap::{self, WrapperDriver, WrapperOptions};
@@ -66,21 +68,49 @@ pub fn start_agent_lead<'a>(
     team: &'a TeamStore,
     agent: &AgentLead,
 ) -> Result<RunningAgentLead<'a>, OpsError> {
+    if agent.profile.runs == Runs::Acp {
+        return Ok(RunningAgentLead::Acp(Box::new(start_acp_lead(ctx, team, agent)?)));
+    }
     let me = MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() };
     let profile = agent.profile.clone();
     let (argv, env, role) = (agent.argv.clone(), agent.env.clone(), AgentRole::Lead);
-    let (pane, backend) = (None, "");
-    if profile.runs == Runs::Acp {
-        // Without a mode, some agents decide about permissions by themselves.
-        let words = profile.mode_words(Mode::Default);
-        let mode = words.and_then(|words| words.first().cloned());
-        let (model, load) = (None, None);
-        let options = AcpOptions { me, profile, argv, env, role, mode, model, load, pane, backend };
-        return Ok(RunningAgentLead::Acp(Box::new(AcpLead(acp::open(ctx, team, options)?))));
-    }
-    let answers = false;
+    let (pane, backend, answers) = (None, "", false);
     let options = WrapperOptions { me, profile, argv, env, role, answers, pane, backend };
     Ok(RunningAgentLead::Wrapped(Box::new(WrappedLead(wrap::open(ctx, team, options)?))))
+}
+
+/// Starts an agent over ACP. Must be called on the main thread before other threads exist.
+///
+/// # Errors
+///
+/// The program cannot run.
+pub fn start_acp_lead<'a>(
+    ctx: &'a Context,
+    team: &'a TeamStore,
+    agent: &AgentLead,
+) -> Result<AcpLead<'a>, OpsError> {
+    let me = MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() };
+    let profile = agent.profile.clone();
+    let (argv, env, role) = (agent.argv.clone(), agent.env.clone(), AgentRole::Lead);
+    // Without a mode, some agents decide about permissions by themselves.
+    let words = profile.mode_words(Mode::Default);
+    let mode = words.and_then(|words| words.first().cloned());
+    let (model, load, pane, backend) = (None, None, None, "");
+    let options = AcpOptions { me, profile, argv, env, role, mode, model, load, pane, backend };
+    Ok(AcpLead(acp::open(ctx, team, options)?))
+}
+
+impl AcpLead<'_> {
+    /// Serves the program until it exits, in a view that is opened inside the runtime. Returns its
+    /// exit code, or that of the signal that ended this process.
+    pub fn serve_in<F: Face>(self, open: impl FnOnce() -> io::Result<F>) -> i32 {
+        self.0.serve_in(open)
+    }
+
+    /// Returns a function that ends the program from another thread.
+    pub fn ender(&self) -> impl FnOnce() + Send + 'static {
+        self.0.ender()
+    }
 }
 
 impl RunningAgentLead<'_> {

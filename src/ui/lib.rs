@@ -35,6 +35,7 @@ pub use team::report::{ReportFormat, report};
 pub use team::settings::{changed_settings, settings_table};
 pub use team::templates::{TemplateRow, template_table};
 pub use team::view::{DesktopNotification, Style, View};
+pub use views::event_words::words as event_words;
 pub use views::events::{EventFormat, event_lines};
 pub use views::explain::explain;
 pub use views::home::home;

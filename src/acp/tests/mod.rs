@@ -1,5 +1,6 @@
 //! Tests of whole sessions against a scripted agent.
 
+mod agent_side;
 mod agents;
 mod fake;
 mod input;

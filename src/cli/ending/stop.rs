@@ -205,7 +205,9 @@ pub(crate) async fn carry_out(
     let (_stops, mut stop_requests) = unbounded_channel();
     let journal = team.journal_end()?;
     let (goal, settings) = (Goal::Carry(ids), team.settings()?);
-    let options = LeadOptions { ctx, team, lease, goal, settings, has_agent_lead: false, journal };
+    let (has_agent_lead, tells_agent) = (false, false);
+    let options =
+        LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, tells_agent, journal };
     lead(options, &mut stop_requests, &mut |_| {}).await?;
     Ok(())
 }

@@ -91,6 +91,7 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("hide", "", "", TERMINAL),
     ("show", "", "", TERMINAL),
     ("brief", "", "Status", "the program has it in its prompt"),
+    ("acp", "", "", PERSON),
     ("mcp", "", "", "it is the server"),
     ("mcp install", "", "", PERSON),
     ("hook", "", "", "programs call it"),

@@ -15,6 +15,16 @@ use ops::{self, Kind, Lease, TeamStore};
 use sys::signal::Signals;
 use sys::tty;
 
+/// A running agent lead.
+pub(crate) struct AgentProgram<'a> {
+    /// Ends it from another thread.
+    pub(crate) end: Box<dyn FnOnce() + Send>,
+    /// Serves it until it exits, and returns its exit code.
+    pub(crate) serve: Box<dyn FnOnce() -> i32 + 'a>,
+    /// The requests of members are sent to it.
+    pub(crate) gets_questions: bool,
+}
+
 pub(crate) fn run_agent_lead(
     setup: &Setup,
     profile: Option<&str>,
@@ -25,11 +35,31 @@ pub(crate) fn run_agent_lead(
     let (lease, agent) = ops::starting::agent_lead::take(&setup.ctx, &team, profile, command)?;
     // The program takes over the terminal from this thread, so no other thread may exist yet.
     let program = teammate::start_agent_lead(&setup.ctx, &team, &agent)?;
+    let program = AgentProgram {
+        end: program.ender(),
+        serve: Box::new(|| program.serve()),
+        gets_questions: agent.takes_mail(),
+    };
+    let (code, result) = lead_beside(setup, &team, &agent, on_exit, lease, program)?;
+    let exit = lead_report::report_end(setup, &team, &result, None)?;
+    Ok(if result.deletion_failure.is_some() { exit } else { code })
+}
+
+/// Serves the program on this thread, and leads the team on another one. Returns the exit code of
+/// the program.
+pub(crate) fn lead_beside(
+    setup: &Setup,
+    team: &TeamStore,
+    agent: &AgentLead,
+    on_exit: OnExit,
+    lease: Lease,
+    program: AgentProgram<'_>,
+) -> Result<(Exit, LeadResult), Failure> {
+    let AgentProgram { end: end_program, serve, gets_questions } = program;
     let (over, end) = oneshot::channel();
     let (code, concluded) = thread::scope(|scope| {
-        let (end_program, team, agent) = (program.ender(), &team, &agent);
         let loop_of_lead = move || {
-            let concluded = lead_behind(setup, team, agent, on_exit, lease, end);
+            let concluded = lead_behind(setup, team, (agent, gets_questions), on_exit, lease, end);
             // Without a loop there is no lead, so the agent lead must not continue unaware of it.
             if concluded.is_err() {
                 end_program();
@@ -38,17 +68,14 @@ pub(crate) fn run_agent_lead(
         };
         let leading =
             thread::Builder::new().name("lead".to_owned()).spawn_scoped(scope, loop_of_lead)?;
-        let code = program.serve();
+        let code = serve();
         tty::let_signals_through();
         // The loop has ended already if the team is gone.
         let _ = over.send(());
         let concluded = leading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok::<_, Failure>((code, concluded))
     })?;
-    let result = concluded?;
-    let exit = lead_report::report_end(setup, &team, &result, None)?;
-    let of_program = Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code()));
-    Ok(if result.deletion_failure.is_some() { exit } else { of_program })
+    Ok((Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code())), concluded?))
 }
 
 /// Runs the lead's loop until the team is gone, or until the exit of the agent lead has been
@@ -56,7 +83,7 @@ pub(crate) fn run_agent_lead(
 fn lead_behind(
     setup: &Setup,
     team: &TeamStore,
-    agent: &AgentLead,
+    (agent, gets_questions): (&AgentLead, bool),
     on_exit: OnExit,
     lease: Lease,
     end: oneshot::Receiver<()>,
@@ -68,7 +95,7 @@ fn lead_behind(
         // does.
         let mut signals = Signals::new()?;
         let (session, stop_requests) = LeadSession::new(setup, team, on_exit)?;
-        let session = session.for_agent_lead(agent.takes_mail());
+        let session = session.for_agent_lead(agent.takes_mail(), gets_questions);
         session.catch_up()?;
         let follow = async {
             // A dropped sender also means that the agent lead has exited.

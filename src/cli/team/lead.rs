@@ -30,19 +30,27 @@ pub(crate) struct LeadingArgs {
 /// The lead carries out shutdowns, detects members that die and releases their tasks.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  phalanx lead\n  phalanx lead -- claude\n  phalanx lead --profile codex -- npx @openai/codex\n\n\
-    Exits with 0 when the team is deleted. With CMD that program leads in this terminal: \
+    after_help = "Examples:\n  phalanx lead\n  phalanx lead -- claude\n  phalanx lead --profile claude-acp\n  \
+    phalanx lead --profile codex -- npx @openai/codex\n\n\
+    Exits with 0 when the team is deleted. With CMD or a profile that program leads in this terminal: \
     mail for the lead is typed into it, and --on-exit applies when it ends."
 )]
 pub(crate) struct LeadArgs {
     #[command(flatten)]
     pub(crate) how: LeadingArgs,
-    /// Profile of CMD [default: the profile of its file name].
-    #[arg(long, value_name = "NAME", requires = "command")]
+    /// Profile of CMD [default: the profile of its file name]; alone, its own program leads.
+    #[arg(long, value_name = "NAME", conflicts_with = "detach")]
     pub(crate) profile: Option<String>,
     /// Agent program that leads in this terminal.
     #[arg(last = true, value_name = "CMD", conflicts_with = "detach")]
     pub(crate) command: Vec<String>,
+}
+
+impl LeadArgs {
+    /// Returns whether an agent leads, which has the terminal.
+    pub(crate) fn has_agent(&self) -> bool {
+        self.profile.is_some() || !self.command.is_empty()
+    }
 }
 
 /// Take over a team whose lead has died, then lead it.
@@ -62,7 +70,7 @@ type CheckLead<'a> = &'a dyn Fn(&TeamStore) -> Result<Option<&'static str>, OpsE
 
 pub(crate) fn lead(setup: &Setup, args: &LeadArgs) -> VerbResult {
     let how = &args.how;
-    if !args.command.is_empty() {
+    if args.has_agent() {
         return agent_lead::run_agent_lead(
             setup,
             args.profile.as_deref(),

@@ -52,8 +52,8 @@ pub(crate) struct LeadSession<'a> {
     ctx: &'a Context,
     team: &'a TeamStore,
     out: &'a Out,
-    /// Set if an agent lead owns this terminal; true if it gets the lead's messages.
-    agent_gets_mail: Option<bool>,
+    /// Set if an agent leads.
+    agent: Option<AgentPart>,
     view: RefCell<View>,
     started_at: Timestamp,
     on_exit: OnExit,
@@ -71,6 +71,15 @@ pub(crate) struct LeadSession<'a> {
     known_runs: RefCell<KnownRuns>,
     /// The report as of the last change of the members, in case the team is deleted before its end.
     last_report: RefCell<Option<Report>>,
+}
+
+/// The part of an agent lead in leading.
+#[derive(Debug, Clone, Copy)]
+struct AgentPart {
+    /// The lead's messages are for it.
+    gets_mail: bool,
+    /// So are the requests of members.
+    gets_questions: bool,
 }
 
 /// The result of leading a team.
@@ -102,7 +111,7 @@ impl<'a> LeadSession<'a> {
             ctx: &setup.ctx,
             team,
             out,
-            agent_gets_mail: None,
+            agent: None,
             view: RefCell::new(view),
             started_at,
             on_exit,
@@ -120,9 +129,9 @@ impl<'a> LeadSession<'a> {
 
     /// Returns the session for an agent lead, which owns the terminal: silent until
     /// [`LeadSession::resume_output`].
-    pub(crate) fn for_agent_lead(self, gets_mail: bool) -> LeadSession<'a> {
+    pub(crate) fn for_agent_lead(self, gets_mail: bool, gets_questions: bool) -> LeadSession<'a> {
         let view = RefCell::new(View::new(Style::Silent, self.started_at, self.out.stderr_paint));
-        LeadSession { agent_gets_mail: Some(gets_mail), view, ..self }
+        LeadSession { agent: Some(AgentPart { gets_mail, gets_questions }), view, ..self }
     }
 
     /// Resumes output after the agent lead has left the terminal, and handles its exit like a
@@ -357,12 +366,14 @@ impl<'a> LeadSession<'a> {
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         // An agent lead decides itself when the work is done.
-        let finish = self.agent_gets_mail.map_or(finish, |_| Finish::Manual);
+        let finish = self.agent.map_or(finish, |_| Finish::Manual);
         let (goal, journal) = (Goal::Lead(finish), self.journal.borrow().clone());
-        let has_agent_lead = self.agent_gets_mail == Some(true);
+        let has_agent_lead = self.agent.is_some_and(|agent| agent.gets_mail);
+        let tells_agent = self.agent.is_some_and(|agent| agent.gets_questions);
         let keeps = settings.as_ref().is_none_or(|settings| settings.keep);
         let (ctx, team) = (self.ctx, self.team);
-        let options = LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, journal };
+        let options =
+            LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, tells_agent, journal };
         let mut show_event = |event: &Event| self.show_event(event);
         let led = lead(options, stop_requests, &mut show_event);
         Ok((self.run_beside(signals, false, led).await?, keeps))

@@ -150,7 +150,7 @@ impl LeadDriver<'_> {
         }
         let waiting = ops::decisions::decide::process_requests(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
-        if self.state.has_agent_lead {
+        if self.tells_agent {
             self.notify_agent_lead(&waiting)?;
         }
         self.step(Event::Filed(waiting))

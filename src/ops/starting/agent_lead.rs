@@ -49,10 +49,11 @@ impl AgentLead {
     }
 }
 
-/// Takes the lease for this process, with an agent lead.
+/// Takes the lease for this process, with an agent lead. Without a command line it is the one of
+/// the profile.
 ///
 /// # Errors
-/// [`OpsError::Nested`] for a teammate that may not start members; [`OpsError::NoSuchProfile`] for
+/// [`OpsError::Usage`] if the profile has no command line of its own; [`OpsError::Nested`] for a teammate that may not start members; [`OpsError::NoSuchProfile`] for
 /// an unknown profile; [`OpsError::LedByAnother`], [`OpsError::LedByStranger`] or
 /// [`OpsError::MayBeLed`] if the team is led, or may be.
 pub fn take(
@@ -63,6 +64,10 @@ pub fn take(
 ) -> Result<(Lease, AgentLead), OpsError> {
     depth::must_allow(ctx)?;
     let profile = profiles::find(ctx, &profile_name(ctx, profile, command)?)?;
+    let command = &match command {
+        [] => own_command(&profile)?,
+        given => given.to_vec(),
+    };
     let incarnation = Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one");
     let token = rand::token();
     lease::may_lead(ctx, team)?;
@@ -93,6 +98,19 @@ fn profile_name(
     let program = program.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let known = profiles::list(ctx)?.into_iter().any(|listed| listed.name == program);
     Ok(if known { program } else { profile::SHELL.to_owned() })
+}
+
+/// Returns the command line of a profile without a value for any of its placeholders.
+fn own_command(profile: &Profile) -> Result<Vec<String>, OpsError> {
+    let command = profile::fill(&profile.launch.argv, &Values::default());
+    if command.is_empty() {
+        let problem = format!("the profile `{}` runs any program", profile.name);
+        return Err(OpsError::Usage {
+            problem,
+            hint: Some("name the program after `--`".to_owned()),
+        });
+    }
+    Ok(command)
 }
 
 /// Returns the command line and the first turn. A program that reads its mailbox itself briefs its

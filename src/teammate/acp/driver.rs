@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,13 +15,14 @@ use super::super::member_io::{self, MemberIo, MemberRun};
 use super::super::state::Me;
 use super::super::words::AgentRole;
 use super::agent::{AcpInput, AgentProcess};
-use super::effect::{Effect, PaneUpdate};
+use super::effect::Effect;
 use super::event::Event;
+use super::face::Face;
+use super::pane::Pane;
 use super::react::{mode_choice, react};
 use super::state::{AgentFacts, State};
-use super::terminal::PaneTerminal;
 use acp::{AgentTraits, McpServer, Session, SessionStart, UsageBasis};
-use conversation::{Conversation, ConversationAction, Options};
+use conversation::{ConversationAction, Options};
 use event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use model::mail::protocol::{IdleNotification, Message};
 use model::team::event::{EventKind, Note};
@@ -33,8 +35,6 @@ use sys::clock::{self, Deadline};
 use sys::failpoint;
 use sys::signal::{Signal, Signals};
 
-/// Shortest time between two frames.
-const FRAME: Duration = Duration::from_millis(16);
 /// Names of changed files in a report.
 const CHANGED: usize = 10;
 /// The name of phalanx's own server of tools.
@@ -57,11 +57,12 @@ pub(in super::super) struct AcpOptions {
     pub(in super::super) backend: &'static str,
 }
 
-pub(in super::super) struct AcpDriver<'a> {
+/// A running agent; `F` is the person's view of it.
+pub(in super::super) struct AcpDriver<'a, F = ()> {
     io: MemberIo<'a>,
     state: State,
     agent: AgentProcess,
-    view: Conversation,
+    face: F,
     queue: InputQueue<AcpInput>,
     /// The start of the current turn: position in the journal, and time.
     turn_from: (JournalReader, Timestamp),
@@ -98,17 +99,11 @@ pub(in super::super) fn open<'a>(
     // Nothing may fail once the agent runs: no process would be left to end it.
     let agent = AgentProcess::start(&argv, &cwd, env, &queue.inputs()).map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
-    let options = Options {
-        name: name.to_string(),
-        color: ctx.caller.var("NO_COLOR").is_none_or(|value| value.is_empty()),
-        cwd: cwd.to_string_lossy().into_owned(),
-    };
-    let view = Conversation::new(options, PaneTerminal::size());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
     let mut state = State::new(myself, Session::new(start), facts(&profile), role);
     state.zone = clock::local_zone();
     state.in_doubt = in_doubt;
-    Ok(AcpDriver { io: MemberIo { ctx, team, me }, state, agent, view, queue, turn_from })
+    Ok(AcpDriver { io: MemberIo { ctx, team, me }, state, agent, face: (), queue, turn_from })
 }
 
 fn traits(profile: &Profile) -> AgentTraits {
@@ -143,11 +138,31 @@ fn own_tools(ctx: &Context, env: &[(OsString, OsString)]) -> McpServer {
     }
 }
 
-impl AcpDriver<'_> {
-    /// Serves the agent until it exits. Returns the exit code.
+impl<'a> AcpDriver<'a> {
+    /// Serves the agent in its pane until it exits. Returns the exit code.
     pub(in super::super) fn serve(self) -> i32 {
+        let caller = &self.io.ctx.caller;
+        let options = Options {
+            name: self.io.me.name.to_string(),
+            color: caller.var("NO_COLOR").is_none_or(|value| value.is_empty()),
+            cwd: caller.cwd.to_string_lossy().into_owned(),
+        };
+        self.serve_in(|| Pane::enter(options))
+    }
+
+    /// The same in another view, which is opened inside the runtime.
+    pub(in super::super) fn serve_in<F: Face>(self, open: impl FnOnce() -> io::Result<F>) -> i32 {
         let runtime = Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime needs no more than this process has").block_on(self.run())
+        let runtime = runtime.expect("a runtime needs no more than this process has");
+        runtime.block_on(async {
+            let Ok(face) = open() else { return 1 };
+            self.in_face(face).run().await
+        })
+    }
+
+    fn in_face<F: Face>(self, face: F) -> AcpDriver<'a, F> {
+        let AcpDriver { io, state, agent, face: (), queue, turn_from } = self;
+        AcpDriver { io, state, agent, face, queue, turn_from }
     }
 
     /// Returns a function that ends the agent from another thread.
@@ -155,11 +170,11 @@ impl AcpDriver<'_> {
         let inputs = self.queue.inputs();
         move || inputs.send(AcpInput::Left)
     }
+}
 
+impl<F: Face> AcpDriver<'_, F> {
     async fn run(mut self) -> i32 {
-        let (Ok(mut signals), Ok(mut terminal)) = (Signals::new(), PaneTerminal::enter()) else {
-            return 1;
-        };
+        let Ok(mut signals) = Signals::new() else { return 1 };
         let inputs = self.queue.inputs();
         // Subscribe before the first read, so that no change is missed between them.
         let watch = ops::views::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
@@ -167,42 +182,28 @@ impl AcpDriver<'_> {
         });
         let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
         let mut sweep = Deadline::after(interval);
-        let mut drawn = Deadline::after(Duration::ZERO);
-        // Something may have changed since the last frame.
-        let mut is_due = true;
         self.step(Event::Tick);
         self.read(&Topic::Everything);
         loop {
             let now = ops::now();
             if let Some(code) = self.state.end {
-                terminal.write(&self.view.finish());
+                self.face.finish();
                 return code;
             }
-            if is_due && drawn.expired() {
-                is_due = false;
-                let frame = self.view.frame(now.0);
-                if !frame.is_empty() {
-                    terminal.write(&frame);
-                    drawn = Deadline::after(FRAME);
-                }
-            }
+            self.face.draw(now);
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
-            let redraw = self.view.next_frame(now.0).map(|at| at.saturating_sub(now.0));
-            let redraw = redraw.map(|ms| Duration::from_millis(ms).max(drawn.remaining()));
-            let frame = is_due.then(|| drawn.remaining());
-            let times = tick.into_iter().chain(redraw).chain(frame);
+            let times = tick.into_iter().chain(self.face.next_draw(now));
             let wait = times.fold(sweep.remaining(), Duration::min);
             tokio::select! {
                 biased;
                 signal = signals.recv() => self.step(Event::Signal(signal)),
-                event = terminal.next() => match event {
-                    Some(event) => self.handle_input(&event),
+                actions = self.face.next() => match actions {
+                    Some(actions) => self.handle_actions(actions),
                     None => self.step(Event::Signal(Signal::Hangup)),
                 },
                 batch = self.queue.receive() => self.handle(batch),
                 () = tokio::time::sleep(wait) => self.step(Event::Tick),
             }
-            is_due = true;
             if sweep.expired() {
                 sweep = Deadline::after(interval);
                 self.read(&Topic::Everything);
@@ -210,11 +211,12 @@ impl AcpDriver<'_> {
         }
     }
 
-    fn handle_input(&mut self, event: &crossterm::event::Event) {
-        for action in self.view.input(event, ops::now().0) {
+    fn handle_actions(&mut self, actions: Vec<ConversationAction>) {
+        for action in actions {
             self.step(match action {
                 ConversationAction::Send(text) => Event::Typed(text),
                 ConversationAction::Cancel => Event::Cancelled,
+                ConversationAction::DropQueued => Event::Dropped,
                 ConversationAction::Answer { id, option } => Event::Chosen { id, option },
                 ConversationAction::Leave => Event::Left,
             });
@@ -269,21 +271,10 @@ impl AcpDriver<'_> {
                 }
             }
             Effect::Write(bytes) => self.agent.write(bytes),
-            Effect::Show(shown) => self.show(shown),
+            Effect::Show(update) => self.face.show(update, ops::now()),
             Effect::End => self.agent.end(),
         }
         None
-    }
-
-    fn show(&mut self, shown: PaneUpdate) {
-        let now = ops::now().0;
-        match shown {
-            PaneUpdate::Prompt { from, text } => self.view.prompt(from, &text, now),
-            PaneUpdate::Report(report) => self.view.report(&report, now),
-            PaneUpdate::Decided { id, words } => self.view.decided(id, &words),
-            PaneUpdate::Notice(text) => self.view.notice(&text),
-            PaneUpdate::Status(status) => self.view.set_status(status),
-        }
     }
 
     /// Executes an outbound operation. An idle notification gets the result of the turn, and the

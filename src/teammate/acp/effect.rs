@@ -1,8 +1,7 @@
 //! Effects of the step of a member over ACP, which the driver executes in order.
 
 use super::super::effect::MemberEffect;
-use acp::{QuestionId, SessionReport};
-use conversation::{ConversationStatus, Sender};
+pub(super) use super::face::PaneUpdate;
 use model::team::event::EventKind;
 
 /// An action of the driver.
@@ -21,14 +20,4 @@ pub(super) enum Effect {
     Show(PaneUpdate),
     /// End the agent: close its standard input, then signals. Reports `Ended`.
     End,
-}
-
-/// Something to show in the pane.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum PaneUpdate {
-    Prompt { from: Sender, text: String },
-    Report(Box<SessionReport>),
-    Decided { id: QuestionId, words: String },
-    Notice(String),
-    Status(ConversationStatus),
 }

@@ -14,6 +14,8 @@ pub(super) enum Event {
     Typed(String),
     /// A person cancels the turn.
     Cancelled,
+    /// A person drops the typed prompts that wait.
+    Dropped,
     /// A person has answered a question in the pane with this option.
     Chosen {
         id: QuestionId,

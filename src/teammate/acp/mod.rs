@@ -8,11 +8,14 @@ mod deliver;
 mod driver;
 mod effect;
 mod event;
+mod face;
+mod pane;
 mod react;
 mod state;
 mod terminal;
 
 pub(super) use driver::{AcpDriver, AcpOptions, open};
+pub use face::{Face, PaneUpdate};
 
 #[cfg(test)]
 mod tests;

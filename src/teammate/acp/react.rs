@@ -64,6 +64,7 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Typed(text) => state.typed.push_back(text),
         Event::Cancelled => drop(state.session.cancel()),
+        Event::Dropped => state.typed.clear(),
         Event::Chosen { id, option } => ask::answer_in_pane(state, id, &option, &mut effects),
         Event::Left => leave(state, 0, now, &mut effects),
         Event::Member(event) => handle_member_event(state, event, now, &mut effects),

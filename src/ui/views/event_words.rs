@@ -68,7 +68,7 @@ pub(crate) fn with_task(event: &Event, words: &str) -> String {
 }
 
 /// Returns the text of an event, or `None` if it is not shown while a team is watched.
-pub(crate) fn words(event: &Event) -> Option<String> {
+pub fn words(event: &Event) -> Option<String> {
     use EventKind as Kind;
     match event.event {
         Kind::MemberReady => Some("runs".to_owned()),
