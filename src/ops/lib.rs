@@ -31,6 +31,6 @@ pub use error::{Kind, NO_TEAM, OpsError};
 pub use mail::post::Post;
 
 pub use store::{
-    ClaimKind, EndedTeam, JournalReader, Lease, NewTask, Reread, Store, TargetStatus, TaskChanges,
-    TaskOwner, TaskStep, TeamChanges, TeamStore,
+    ClaimKind, EndedTeam, JournalReader, KeptEnvironment, Lease, NewTask, Reread, Store,
+    TargetStatus, TaskChanges, TaskOwner, TaskStep, TeamChanges, TeamStore,
 };

@@ -23,6 +23,7 @@ pub use files::reread::Reread;
 pub use files::watch::{TeamChanges, TeamWatch};
 pub use mail::handoffs::ReceivedHandoffs;
 pub use mail::mailbox::Marking;
+pub use members::environments::{KeptEnvironment, read_environment};
 pub use members::specs::take_spec;
 pub use shared::access::StoreAccess;
 pub use shared::bridge::FileBridge;

@@ -7,6 +7,8 @@ mod records;
 mod torn;
 mod usage;
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -16,7 +18,10 @@ use tempfile::TempDir;
 
 use crate::shared::access::SharedStore;
 use crate::team::teams::MAX_TEAMS;
-use crate::{ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, take_spec};
+use crate::{
+    ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, read_environment,
+    take_spec,
+};
 use database::fixture::TestDatabase;
 use database::{Database, DocumentKind, StoreUrl};
 use model::board::Refusal;
@@ -464,6 +469,24 @@ fn keys_of_a_newer_phalanx_survive_a_change() {
     fs::write_atomic(&path, newer.as_bytes()).expect("write");
     team.change_settings(|s| s.max_members = 3).expect("change");
     assert_eq!(raw(&path), newer.replace("\"max_members\": 8", "\"max_members\": 3"));
+}
+
+#[test]
+fn sec_06_environment_is_private_and_ends_with_its_run() {
+    let (_dir, team) = fresh();
+    let env = |value: &[u8]| {
+        vec![("A".into(), OsString::from_vec(value.to_vec())), ("B".into(), OsString::new())]
+    };
+    let kept = team.keep_environment(&who("ann"), &env(b"\xff=\n")).expect("it is written");
+    let path = kept.path().to_owned();
+    assert_eq!(read_environment(&path).expect("it is read"), Some(env(b"\xff=\n")));
+    let about = fs::about(&path).expect("it can be looked at").expect("it is there");
+    assert_eq!(about.mode & 0o077, 0);
+    let next = team.keep_environment(&who("ann"), &env(b"next")).expect("it is written");
+    drop(kept);
+    assert_eq!(read_environment(&path).expect("it is read"), Some(env(b"next")), "another run's");
+    drop(next);
+    assert_eq!(read_environment(&path).expect("it is gone"), None);
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod tests;
 mod tools;
 mod wording;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Command, Subcommand};
@@ -42,6 +43,7 @@ use crate::fail::{Exit, Failure, VerbResult};
 use crate::interrupt;
 use crate::out::Out;
 use ops::Kind;
+use sys::exec::become_program_in;
 use sys::signal::Signals;
 
 pub(super) use install::InstallArgs;
@@ -58,6 +60,9 @@ pub(super) struct McpArgs {
     /// Offer only tools that change nothing.
     #[arg(long)]
     pub(super) read_only: bool,
+    /// File of phalanx with the environment to run in.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(super) env_file: Option<PathBuf>,
     #[command(subcommand)]
     pub(super) verb: Option<McpVerb>,
 }
@@ -76,10 +81,23 @@ pub(super) fn mcp(
     args: &McpArgs,
     definition: fn() -> Command,
 ) -> VerbResult {
-    match &args.verb {
-        Some(McpVerb::Install(install)) => install::install(out, install),
-        None => serve(ServerState::new(global, args.read_only, definition)),
+    match (&args.verb, &args.env_file) {
+        (Some(McpVerb::Install(install)), _) => install::install(out, install),
+        (None, Some(file)) => serve_in(file),
+        (None, None) => serve(ServerState::new(global, args.read_only, definition)),
     }
+}
+
+/// Begins again in the environment of a member's program: agents over ACP start the server with
+/// another one.
+fn serve_in(file: &Path) -> VerbResult {
+    let env = store::read_environment(file)?;
+    let gone = || {
+        let problem = format!("{} does not exist: the run has ended", file.display());
+        Failure::new(Kind::NotFound, problem, None)
+    };
+    let exe = sys::env::current_exe()?;
+    Err(become_program_in(exe.as_os_str(), &["mcp".into()], &env.ok_or_else(gone)?).into())
 }
 
 /// Serves until the client closes stdin, or a signal arrives. Calls that change something are then

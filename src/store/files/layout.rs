@@ -209,6 +209,11 @@ impl TeamLayout {
         self.specs().join(format!("{incarnation}.json"))
     }
 
+    /// The environment of a member's program.
+    pub(crate) fn environment(&self, name: &MemberName) -> PathBuf {
+        self.specs().join(format!("{}.env", name.file_stem()))
+    }
+
     pub(crate) fn logs(&self) -> PathBuf {
         self.ours().join("logs")
     }

@@ -1,6 +1,7 @@
 //! Records of members' runs (`phalanx/members/<name>.json`). The spawner, the launcher, the member
 //! and the lead write to the same record, each its own fields.
 
+pub(crate) mod environments;
 pub(crate) mod specs;
 pub(crate) mod usage;
 

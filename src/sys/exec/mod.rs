@@ -59,9 +59,24 @@ pub fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, ExecErro
 /// Replaces this process with another program, which keeps its terminal, directory and environment.
 /// Returns only if that fails.
 pub fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
-    let argv: Vec<OsString> =
-        std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
-    let source = process::Command::new(program).args(args).exec();
+    replace(process::Command::new(program), args)
+}
+
+/// The same with another environment.
+pub fn become_program_in(
+    program: &OsStr,
+    args: &[OsString],
+    env: &[(OsString, OsString)],
+) -> ExecError {
+    let mut command = process::Command::new(program);
+    command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+    replace(command, args)
+}
+
+fn replace(mut command: process::Command, args: &[OsString]) -> ExecError {
+    let program = command.get_program().to_owned();
+    let argv: Vec<OsString> = std::iter::once(program).chain(args.iter().cloned()).collect();
+    let source = command.args(args).exec();
     ExecError::start(argv, None, source)
 }
 

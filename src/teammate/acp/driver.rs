@@ -29,7 +29,7 @@ use model::team::event::{EventKind, Note};
 use model::text;
 use model::time::Timestamp;
 use model::topic::Topic;
-use ops::{self, Context, JournalReader, OpsError, TeamStore};
+use ops::{self, Context, JournalReader, KeptEnvironment, OpsError, TeamStore};
 use profile::Profile;
 use sys::clock::{self, Deadline};
 use sys::failpoint;
@@ -64,6 +64,7 @@ pub(in super::super) struct AcpDriver<'a, F = ()> {
     agent: AgentProcess,
     face: F,
     queue: InputQueue<AcpInput>,
+    _environment: KeptEnvironment,
     /// The start of the current turn: position in the journal, and time.
     turn_from: (JournalReader, Timestamp),
 }
@@ -83,9 +84,10 @@ pub(in super::super) fn open<'a>(
         AgentRole::Teammate => ops::mail::inbox::in_doubt(team, &me.name)?,
         AgentRole::Lead => BTreeSet::new(),
     };
+    let environment = team.keep_environment(&me.name, &env)?;
     let start = SessionStart {
         cwd: cwd.to_string_lossy().into_owned(),
-        mcp: vec![own_tools(ctx, &env)],
+        mcp: vec![own_tools(ctx, &environment)],
         load,
         seek: in_doubt.iter().cloned().collect(),
         mode: mode.as_deref().map(mode_choice),
@@ -103,7 +105,15 @@ pub(in super::super) fn open<'a>(
     let mut state = State::new(myself, Session::new(start), facts(&profile), role);
     state.zone = clock::local_zone();
     state.in_doubt = in_doubt;
-    Ok(AcpDriver { io: MemberIo { ctx, team, me }, state, agent, face: (), queue, turn_from })
+    Ok(AcpDriver {
+        io: MemberIo { ctx, team, me },
+        state,
+        agent,
+        face: (),
+        queue,
+        _environment: environment,
+        turn_from,
+    })
 }
 
 fn traits(profile: &Profile) -> AgentTraits {
@@ -122,19 +132,16 @@ fn facts(profile: &Profile) -> AgentFacts {
     AgentFacts { modes, seen: profile.seen.clone(), install: profile.install.clone() }
 }
 
-/// Returns phalanx's own server of tools, which acts with the identity of this member: some agents
-/// pass no variables on.
-fn own_tools(ctx: &Context, env: &[(OsString, OsString)]) -> McpServer {
-    let own = env.iter().filter_map(|(name, value)| {
-        let (name, value) = (name.to_str()?, value.to_str()?);
-        let is_own = name.starts_with("PHALANX_") || name == "HOME" || name == "TMUX_TMPDIR";
-        is_own.then(|| (name.to_owned(), value.to_owned()))
-    });
+/// Returns phalanx's own server of tools, which acts with the identity and the environment of this
+/// member (AC-21): codex and gemini pass only a part of it on, and claude puts the server's own
+/// variables on a command line.
+fn own_tools(ctx: &Context, environment: &KeptEnvironment) -> McpServer {
+    let path = environment.path().to_string_lossy().into_owned();
     McpServer {
         name: TOOLS.to_owned(),
         command: ctx.caller.exe.to_string_lossy().into_owned(),
-        args: vec!["mcp".to_owned()],
-        env: own.collect(),
+        args: vec!["mcp".to_owned(), "--env-file".to_owned(), path],
+        env: Vec::new(),
     }
 }
 
@@ -161,8 +168,8 @@ impl<'a> AcpDriver<'a> {
     }
 
     fn in_face<F: Face>(self, face: F) -> AcpDriver<'a, F> {
-        let AcpDriver { io, state, agent, face: (), queue, turn_from } = self;
-        AcpDriver { io, state, agent, face, queue, turn_from }
+        let AcpDriver { io, state, agent, face: (), queue, _environment, turn_from } = self;
+        AcpDriver { io, state, agent, face, queue, _environment, turn_from }
     }
 
     /// Returns a function that ends the agent from another thread.
