@@ -286,3 +286,28 @@ fn ac_09_child_of_an_agent_does_not_outlive_its_member() {
     });
     end(&stage);
 }
+
+/// SEC-06, AC-21: the server of the team's tools acts as the member, although the agent passes
+/// nothing on, and no command line has the token.
+#[test]
+fn ac_21_tools_act_as_the_member_and_no_command_line_has_its_token() {
+    let stage = led();
+    spawn(&stage, "pty", &["tools"]);
+    wait_for_state(&stage, "idle");
+    let record = fs::read_to_string(stage.root().join("teams/alpha/phalanx/members/ann.json"));
+    let record: Value = serde_json::from_str(&record.expect("a record")).expect("JSON");
+    let token = record["token"].as_str().expect("a token").to_owned();
+    let send =
+        r#"use SendMessage {"type": "message", "recipient": "team-lead", "content": "by a tool"}"#;
+    stage.phalanx(&["send", "ann", send]).expect(0);
+    wait_for("the message", || {
+        let processes = stage.processes().join("\n");
+        assert!(!processes.contains(&token), "{processes}");
+        let mail = stage.phalanx(&["--json", "inbox", "team-lead", "--all"]).expect(0).json();
+        mail.as_array()?
+            .iter()
+            .find(|one| one["text"] == "by a tool" && one["from"] == "ann")
+            .map(drop)
+    });
+    end(&stage);
+}

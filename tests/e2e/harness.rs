@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -443,6 +443,16 @@ impl Background {
         let stdout = Drain::start(child.stdout.take().expect("piped"));
         let stderr = Drain::start(child.stderr.take().expect("piped"));
         Background { child, stdout, stderr }
+    }
+
+    /// Returns its standard input, which the command has as a pipe.
+    pub fn take_stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().expect("piped")
+    }
+
+    /// Returns what is on stdout.
+    pub fn output(&self) -> String {
+        self.stdout.text()
     }
 
     /// Returns whether a signal has stopped the process.

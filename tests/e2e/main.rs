@@ -29,6 +29,7 @@ mod dashboard_keys;
 mod delete;
 mod dialogs;
 mod doctor;
+mod editor;
 mod ending;
 mod environment;
 mod explain;
