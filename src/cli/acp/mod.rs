@@ -11,7 +11,7 @@ use acp::{AgentFailure, AgentSide, ClientCall, FailureKind};
 use clap::Args;
 
 use crate::fail::{Exit, Failure, VerbResult};
-use crate::members::agent_lead::{AgentProgram, lead_beside};
+use crate::members::agent_lead::{ServedAgent, lead_beside};
 use crate::setup::Setup;
 use crate::team::compose::team_name;
 use crate::team::lead_session::OnExit;
@@ -83,7 +83,7 @@ fn lead(
     // Must be called on the main thread, before other threads exist.
     let program = teammate::start_acp_lead(ctx, &team, &agent)?;
     let (side, early) = waiting.take().expect("it waits for an agent");
-    let program = AgentProgram {
+    let program = ServedAgent {
         end: Box::new(program.ender()),
         serve: Box::new(|| program.serve_in(|| EditorFace::new(ctx, &team, side, early))),
         // A person in the editor is asked instead.

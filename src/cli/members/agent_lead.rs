@@ -16,7 +16,7 @@ use sys::signal::Signals;
 use sys::tty;
 
 /// A running agent lead.
-pub(crate) struct AgentProgram<'a> {
+pub(crate) struct ServedAgent<'a> {
     /// Ends it from another thread.
     pub(crate) end: Box<dyn FnOnce() + Send>,
     /// Serves it until it exits, and returns its exit code.
@@ -35,7 +35,7 @@ pub(crate) fn run_agent_lead(
     let (lease, agent) = ops::starting::agent_lead::take(&setup.ctx, &team, profile, command)?;
     // The program takes over the terminal from this thread, so no other thread may exist yet.
     let program = teammate::start_agent_lead(&setup.ctx, &team, &agent)?;
-    let program = AgentProgram {
+    let program = ServedAgent {
         end: program.ender(),
         serve: Box::new(|| program.serve()),
         gets_questions: agent.takes_mail(),
@@ -53,9 +53,9 @@ pub(crate) fn lead_beside(
     agent: &AgentLead,
     on_exit: OnExit,
     lease: Lease,
-    program: AgentProgram<'_>,
+    program: ServedAgent<'_>,
 ) -> Result<(Exit, LeadResult), Failure> {
-    let AgentProgram { end: end_program, serve, gets_questions } = program;
+    let ServedAgent { end: end_program, serve, gets_questions } = program;
     let (over, end) = oneshot::channel();
     let (code, concluded) = thread::scope(|scope| {
         let loop_of_lead = move || {
