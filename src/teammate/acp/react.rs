@@ -58,6 +58,7 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     follow_clock(&mut state.now, now, times.into_iter().flatten());
     match event {
         Event::Output(bytes) => {
+            note_output(state, now);
             for report in state.session.receive(&bytes) {
                 handle_report(state, report, now, &mut effects);
             }
@@ -121,18 +122,22 @@ fn handle_member_event(
     effects.extend(complaint.map(Effect::Member));
 }
 
+/// Ends the silence of the turn. Some updates have no report, and reports also follow from calls of
+/// this side.
+fn note_output(state: &mut State, now: Timestamp) {
+    let Some(turn) = &mut state.turn else { return };
+    turn.heard_at = now;
+    if std::mem::take(&mut turn.is_silent) {
+        state.outbox.push(OutboundOp::Remark(None));
+    }
+}
+
 fn handle_report(
     state: &mut State,
     report: SessionReport,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    if let Some(turn) = &mut state.turn {
-        turn.heard_at = now;
-        if std::mem::take(&mut turn.is_silent) {
-            state.outbox.push(OutboundOp::Remark(None));
-        }
-    }
     effects.push(Effect::Show(PaneUpdate::Report(Box::new(report.clone()))));
     match report {
         SessionReport::Initialized(agent) => greet(state, &agent, effects),

@@ -16,7 +16,7 @@ use model::members::rate_limit::{LimitHit, end_of};
 use model::time::Timestamp;
 use serde_json::Value;
 
-/// Milliseconds without an update after which a turn counts as silent: agents retry without a word.
+/// Milliseconds without output after which a turn counts as silent: agents retry without a word.
 pub(super) const SILENCE_MS: u64 = 30_000;
 /// Milliseconds in which the replay of a loaded conversation may follow the reply to its load, as
 /// with gemini.
@@ -41,7 +41,7 @@ pub(super) struct RunningPrompt {
     pub(super) ids: Vec<String>,
     /// The agent has received it.
     pub(super) is_received: bool,
-    /// Time of the last update, or of the last answer: until then the agent has waited.
+    /// Time of the agent's last output, or of the last answer: until then the agent has waited.
     pub(super) heard_at: Timestamp,
     /// The silence is on record.
     pub(super) is_silent: bool,

@@ -152,6 +152,46 @@ fn ac_08_silent_turn_is_remarked_once_and_cleared_when_heard() {
 }
 
 #[test]
+fn ac_08_output_without_a_report_ends_the_silence_and_is_no_receipt() {
+    let update = |update: Value| {
+        let params = json!({"sessionId": SESSION, "update": update});
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    };
+    let outputs = [
+        update(json!({"sessionUpdate": "someday"})),
+        update(json!({"sessionUpdate": "session_info_update"})),
+        json!({"jsonrpc": "2.0", "method": "vendor/notify", "params": {}}),
+        json!({"jsonrpc": "2.0", "method": "vendor/request", "id": 9, "params": {}}),
+    ];
+    for output in outputs {
+        let mut stage = Stage::ready();
+        stage.mail("bob", "begin", "m1");
+        for _ in 0..3 {
+            stage.tick(20_000);
+            stage.line(&output);
+        }
+        assert_eq!(remarks(&mut stage), [], "{output}");
+        assert_eq!(stage.state.shown.silent_since, None, "{output}");
+        assert_eq!(stage.acknowledged, [""; 0], "{output}");
+        assert_eq!(stage.sleep(), Some(30_000));
+        assert_eq!(remarks(&mut stage).len(), 1, "{output}");
+        stage.line(&output);
+        assert_eq!(remarks(&mut stage), [None], "{output}");
+    }
+}
+
+#[test]
+fn ac_08_call_of_this_side_does_not_end_the_silence() {
+    let mut stage = Stage::working(false);
+    stage.sleep();
+    assert_eq!(remarks(&mut stage).len(), 1);
+    stage.at(0, Event::Cancelled);
+    stage.mail(LEAD, r#"{"type":"mode_set_request","mode":"plan"}"#, "mode");
+    assert_eq!(remarks(&mut stage), []);
+    assert!(stage.state.shown.silent_since.is_some());
+}
+
+#[test]
 fn ac_08_turn_with_an_open_question_is_not_silent() {
     let mut stage = Stage::working(false);
     stage.asks_to_run(1);
