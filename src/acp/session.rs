@@ -53,6 +53,8 @@ pub struct Session {
     pub(crate) reports: Vec<SessionReport>,
     pub(crate) early: EarlyUpdates,
     pub(crate) settings: SessionSettings,
+    /// The mode that was asked for last before the session was ready.
+    pub(crate) later_mode: Option<ModeChoice>,
     pub(crate) calls: CallTable,
     pub(crate) questions: QuestionTable,
     pub(crate) user: UserMessages,
@@ -86,6 +88,7 @@ impl Session {
             reports: Vec::new(),
             early: EarlyUpdates::default(),
             settings: SessionSettings::default(),
+            later_mode: None,
             calls: CallTable::default(),
             questions: QuestionTable::default(),
             user: UserMessages::new(&start.seek),
@@ -203,14 +206,16 @@ impl Session {
     }
 
     /// Asks for a mode, also while a turn runs. [`SessionReport::Mode`] confirms it, and
-    /// [`SessionReport::Notice`] has the reason of a refusal. No effect before the session is ready.
+    /// [`SessionReport::Notice`] has the reason of a refusal. Before the session is ready, the last
+    /// one is kept; it follows [`SessionStart::mode`], and [`SessionReport::Ready`] follows its reply.
     pub fn set_mode(&mut self, mode: &ModeChoice) {
-        if !self.is_ready() {
-            return;
-        }
-        match self.settings.change_for_mode(mode) {
-            Ok(change) => self.send_setting(change, AwaitedReply::Setting),
-            Err(why) => self.reports.push(SessionReport::Notice(why)),
+        match self.phase {
+            SessionPhase::Starting => self.later_mode = Some(mode.clone()),
+            SessionPhase::Ready => match self.settings.change_for_mode(mode) {
+                Ok(change) => self.send_setting(change, AwaitedReply::Setting),
+                Err(why) => self.reports.push(SessionReport::Notice(why)),
+            },
+            SessionPhase::Over => {}
         }
     }
 
@@ -320,6 +325,7 @@ impl Session {
             AwaitedReply::New => self.created(reply),
             AwaitedReply::StartModel(change) => self.model_chosen(change, reply),
             AwaitedReply::StartMode(change) => self.mode_chosen(change, reply),
+            AwaitedReply::LaterMode(change) => self.later_mode_chosen(change, reply),
             AwaitedReply::Setting(change) => self.mode_changed(change, reply),
             AwaitedReply::Prompt => self.prompt_answered(id, reply),
             AwaitedReply::Steer { tag } => {

@@ -142,7 +142,19 @@ impl Session {
                 Ok(change) => self.send_setting(change, AwaitedReply::StartMode),
                 Err(why) => self.refuse(AgentFailure::other(&why)),
             },
-            None => self.become_ready(),
+            None => self.choose_later_mode(),
+        }
+    }
+
+    /// Asks for the mode that was set meanwhile. Then the session is ready.
+    fn choose_later_mode(&mut self) {
+        let Some(mode) = self.later_mode.take() else { return self.become_ready() };
+        match self.settings.change_for_mode(&mode) {
+            Ok(change) => self.send_setting(change, AwaitedReply::LaterMode),
+            Err(why) => {
+                self.reports.push(SessionReport::Notice(why));
+                self.become_ready();
+            }
         }
     }
 
@@ -166,9 +178,16 @@ impl Session {
 
     pub(crate) fn mode_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         match self.confirm_setting(change, reply) {
-            Ok(()) => self.become_ready(),
+            Ok(()) => self.choose_later_mode(),
             Err(failure) => self.refuse(failure),
         }
+    }
+
+    /// Takes the reply to a mode that was set before the session was ready. A refusal leaves the
+    /// mode of the start.
+    pub(crate) fn later_mode_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
+        self.mode_changed(change, reply);
+        self.choose_later_mode();
     }
 
     /// Takes the reply to [`Session::set_mode`].

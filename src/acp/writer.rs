@@ -15,6 +15,8 @@ pub(crate) enum AwaitedReply {
     New,
     StartModel(SettingRequest),
     StartMode(SettingRequest),
+    /// A mode that was asked for while the session began.
+    LaterMode(SettingRequest),
     Setting(SettingRequest),
     Prompt,
     Steer {

@@ -381,6 +381,73 @@ fn mode_changes_while_ready() {
     assert!(agent.session.is_free());
 }
 
+/// Plays a start in four replies. Before each of them, the owner asks for these modes.
+fn play_start(asked_at: [&[&str]; 4]) -> FakeAgent {
+    let choices =
+        SessionStart { model: Some("b".to_owned()), mode: Some(mode("default")), ..start() };
+    let mut agent = FakeAgent::new(choices);
+    let offers = modes("auto", &["auto", "default", "plan", "edit"]);
+    for (step, modes) in asked_at.into_iter().enumerate() {
+        modes.iter().for_each(|id| agent.session.set_mode(&mode(id)));
+        match step {
+            0 => drop(agent.initialize(json!({}))),
+            1 => drop(agent.reply("session/new", json!({"sessionId": SESSION, "modes": offers}))),
+            2 => drop(agent.reply("session/set_model", json!({}))),
+            _ => drop(agent.reply("session/set_mode", json!({}))),
+        }
+    }
+    agent
+}
+
+#[test]
+fn last_mode_of_those_set_during_the_start_is_confirmed_before_ready() {
+    let starts: [[&[&str]; 4]; 5] = [
+        [&["edit", "plan"], &[], &[], &[]],
+        [&["edit"], &["plan"], &[], &[]],
+        [&["yolo"], &[], &["plan"], &[]],
+        [&[], &[], &[], &["edit", "plan"]],
+        [&["plan"], &[], &[], &["plan"]],
+    ];
+    for asked_at in starts {
+        let mut agent = play_start(asked_at);
+        assert!(!agent.session.is_ready() && !agent.session.prompt("t", "x"), "{asked_at:?}");
+        let sent = agent.request("session/set_mode");
+        assert_eq!(sent["params"]["modeId"], "plan", "{asked_at:?}");
+        let reports = agent.feed(&json!({"id": sent["id"], "result": {}}));
+        let [SessionReport::Mode { current, .. }, SessionReport::Ready { .. }] = &reports[..]
+        else {
+            panic!("{reports:?}")
+        };
+        assert_eq!(current, "plan");
+        assert_eq!(agent.take_sent(), [] as [Value; 0], "{asked_at:?}");
+    }
+}
+
+#[test]
+fn mode_set_during_the_start_that_is_refused_leaves_that_of_the_start() {
+    let agent = play_start([&["yolo"], &[], &[], &[]]);
+    let why = "the agent has no mode yolo; it offers auto, default, plan, edit";
+    assert!(agent.reports.contains(&SessionReport::Notice(why.to_owned())));
+    assert!(agent.session.is_free());
+
+    let mut agent = play_start([&["plan"], &[], &[], &[]]);
+    let reports = agent.reply_error("session/set_mode", json!({"code": -32603, "message": "no"}));
+    let [SessionReport::Notice(why), SessionReport::Ready { .. }] = &reports[..] else {
+        panic!("{reports:?}")
+    };
+    assert!(why.starts_with("the agent refuses the mode plan: no"), "{why}");
+    assert!(agent.session.is_free());
+}
+
+#[test]
+fn mode_set_while_another_is_confirmed_follows_it() {
+    let mut agent = play_start([&["edit"], &[], &[], &[]]);
+    agent.session.set_mode(&mode("plan"));
+    agent.reply("session/set_mode", json!({}));
+    assert!(!agent.session.is_ready());
+    assert_eq!(agent.request("session/set_mode")["params"]["modeId"], "plan");
+}
+
 #[test]
 fn exit_during_the_start_refuses_the_session() {
     let mut agent = FakeAgent::new(start());

@@ -40,6 +40,23 @@ fn ac_10_mode_set_by_the_lead_is_set_in_the_session() {
 }
 
 #[test]
+fn ac_11_mode_set_before_the_session_is_ready_comes_before_the_first_prompt() {
+    let mut stage = Stage::starting(AgentRole::Teammate, start());
+    stage.accept();
+    stage.mail("bob", "hello", "m1");
+    set_mode(&mut stage, LEAD, "acceptEdits");
+    stage.initialize("1.18.33", false);
+    set_mode(&mut stage, LEAD, "plan");
+    stage.reply("session/new", json!({"sessionId": SESSION}));
+    let request = stage.take("session/set_mode");
+    assert_eq!(request["params"], json!({"sessionId": SESSION, "modeId": "plan"}));
+    assert!(!stage.has_prompt());
+    stage.line(&json!({"id": request["id"], "result": {}}));
+    assert!(stage.prompt().contains("hello"));
+    assert_eq!(stage.find("session/set_mode"), None, "the last one wins");
+}
+
+#[test]
 fn ac_10_unknown_mode_is_a_warning() {
     for mode in ["someday", "auto"] {
         let mut stage = Stage::ready();
