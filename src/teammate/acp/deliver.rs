@@ -5,7 +5,7 @@
 use super::super::effect::MemberEffect;
 use super::super::words::AgentRole;
 use super::effect::{Effect, PaneUpdate};
-use super::state::{RunningPrompt, State};
+use super::state::{RunningPrompt, State, SteeredMail};
 use conversation::Sender;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::render_for_agent;
@@ -15,12 +15,14 @@ use model::time::Timestamp;
 
 /// Bytes of the messages of one prompt. All agents that were tried accept 100 kB.
 const MOST_BYTES: usize = 64 * 1024;
+/// Milliseconds after the end of a turn in which the reply to a message for it may follow.
+const REPLY_MS: u64 = 2000;
 /// Tag of a prompt that a person has typed.
 const TYPED: &str = "typed";
 /// Told to the agent before a message that it may have received already.
 const REPEATED: &str = "(This message may repeat one that you have received already.)\n\n";
 /// The reason in the journal.
-const IN_DOUBT: &str = "possibly a repetition: the run before was killed while it was sent";
+const IN_DOUBT: &str = "possibly a repetition: it was sent before without a receipt";
 
 /// Decides about the messages that an earlier run has sent without a receipt: those in the loaded
 /// conversation were received.
@@ -114,7 +116,7 @@ fn render(state: &State, envelope: &Envelope) -> String {
 /// Ids of the messages that are with the agent and are not acknowledged.
 pub(super) fn under_way(state: &State) -> impl Iterator<Item = &String> {
     let turn = state.turn.iter().flat_map(|turn| &turn.ids);
-    turn.chain(state.steered.values().flat_map(|(_, ids)| ids))
+    turn.chain(state.steered.values().flat_map(|steered| &steered.ids))
 }
 
 /// The agent has received its prompt.
@@ -135,9 +137,22 @@ fn acknowledge(state: &mut State, ids: Vec<String>, effects: &mut Vec<Effect>) {
 
 /// A turn has ended. One that has failed before it began leaves its messages with the agent, whose
 /// conversation may have them: they are not sent again, since the failure is reported.
-pub(super) fn turn_ended(state: &mut State, effects: &mut Vec<Effect>) {
+pub(super) fn turn_ended(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(turn) = state.turn.take() else { return };
     acknowledge(state, turn.ids, effects);
+    for steered in state.steered.values_mut() {
+        steered.reply_by.get_or_insert(now.plus_ms(REPLY_MS));
+    }
+}
+
+/// Reads urgent messages again whose turn has ended without a reply to them. The agent may have
+/// taken them (AC-07).
+pub(super) fn give_up_replies(state: &mut State, now: Timestamp) {
+    let is_late = |steered: &SteeredMail| steered.reply_by.is_some_and(|by| by <= now);
+    let late: Vec<SteeredMail> =
+        state.steered.extract_if(.., |_, steered| is_late(steered)).map(|(_, mail)| mail).collect();
+    state.outbox.mail_due |= !late.is_empty();
+    state.in_doubt.extend(late.into_iter().flat_map(|steered| steered.ids));
 }
 
 /// Takes urgent messages into the running turn, or cancels it, once per message.
@@ -155,7 +170,8 @@ pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
     let text: Vec<String> = urgent.iter().map(|envelope| render(state, envelope)).collect();
     if state.session.steer(&ids[0], &text.join("\n\n")) {
         state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
-        state.steered.insert(ids[0].clone(), (state.turns, ids.clone()));
+        let steered = SteeredMail { turn: state.turns, ids: ids.clone(), reply_by: None };
+        state.steered.insert(ids[0].clone(), steered);
         journal_submitted(state, &ids, effects);
         effects.extend(urgent.into_iter().map(|envelope| {
             let from = Sender::Mail(envelope.from);
@@ -175,7 +191,7 @@ pub(super) fn steered(
     result: Result<(), String>,
     effects: &mut Vec<Effect>,
 ) {
-    let Some((turn, ids)) = state.steered.remove(tag) else { return };
+    let Some(SteeredMail { turn, ids, .. }) = state.steered.remove(tag) else { return };
     match result {
         Ok(()) => acknowledge(state, ids, effects),
         Err(why) => {

@@ -39,6 +39,7 @@ impl State {
         times.extend(self.outbox.pause_until);
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
         times.extend(self.settled_at());
+        times.extend(self.steered.values().filter_map(|steered| steered.reply_by));
         let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && !self.is_asked());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
         // One that has passed since the last event is due now.
@@ -55,7 +56,8 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         state.leaving.as_mut().map(|leaving| &mut leaving.by),
         Some(&mut state.ready_at),
     ];
-    follow_clock(&mut state.now, now, times.into_iter().flatten());
+    let replies = state.steered.values_mut().filter_map(|steered| steered.reply_by.as_mut());
+    follow_clock(&mut state.now, now, times.into_iter().flatten().chain(replies));
     match event {
         Event::Output(bytes) => {
             note_output(state, now);
@@ -222,7 +224,7 @@ fn note_changes(state: &mut State, call: &AgentToolCall) {
 }
 
 fn end_turn(state: &mut State, end: EndedTurn, now: Timestamp, effects: &mut Vec<Effect>) {
-    deliver::turn_ended(state, effects);
+    deliver::turn_ended(state, now, effects);
     if let Some(used) = end.usage.filter(|_| state.role == AgentRole::Teammate) {
         state.outbox.push(OutboundOp::Usage(state.model.clone(), usage(&used)));
     }
@@ -420,6 +422,7 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if state.end.is_some() {
         return;
     }
+    deliver::give_up_replies(state, now);
     if !state.teamless {
         deliver::advance_urgent(state, effects);
     }

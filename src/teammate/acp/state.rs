@@ -47,6 +47,16 @@ pub(super) struct RunningPrompt {
     pub(super) is_silent: bool,
 }
 
+/// Urgent messages that were sent into a turn without a reply so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SteeredMail {
+    /// The number of the turn.
+    pub(super) turn: u64,
+    pub(super) ids: Vec<String>,
+    /// Set once the turn has ended: the time after which no reply is expected.
+    pub(super) reply_by: Option<Timestamp>,
+}
+
 /// A question of the agent that was filed as a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FiledQuestion {
@@ -79,11 +89,11 @@ pub(super) struct State {
     pub(super) turns: u64,
     /// Urgent messages for which a turn was cancelled or steered.
     pub(super) interrupted: BTreeSet<String>,
-    /// Urgent messages that are being taken into the turn of this number, by their tag.
-    pub(super) steered: BTreeMap<String, (u64, Vec<String>)>,
+    /// Urgent messages that are being taken into a turn, by their tag.
+    pub(super) steered: BTreeMap<String, SteeredMail>,
     /// Time when the session was ready.
     pub(super) ready_at: Timestamp,
-    /// Messages that an earlier run has sent without a receipt.
+    /// Messages that an earlier run, or this one, has sent without a receipt.
     pub(super) in_doubt: BTreeSet<String>,
     pub(super) filed: Vec<FiledQuestion>,
     /// The number of requests filed so far.

@@ -4,7 +4,7 @@ use super::*;
 
 /// Marks a message that is sent again.
 const REPEATED: &str = "(This message may repeat one that you have received already.)";
-const IN_DOUBT: &str = "possibly a repetition: the run before was killed while it was sent";
+const IN_DOUBT: &str = "possibly a repetition: it was sent before without a receipt";
 
 /// A replayed prompt. Its end is seen by the answer that follows.
 fn replay(stage: &mut Stage, text: &str) {

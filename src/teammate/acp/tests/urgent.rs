@@ -117,6 +117,54 @@ fn ac_07_late_refusal_does_not_cancel_the_next_turn() {
 }
 
 #[test]
+fn ac_07_urgent_message_without_a_reply_is_a_prompt_after_its_turn() {
+    type End = fn(&mut Stage);
+    let ends: [End; 3] = [
+        |stage| stage.stops("end_turn"),
+        |stage| stage.fails(-32603, "Internal error"),
+        |stage| {
+            stage.at(0, Event::Cancelled);
+            stage.stops("cancelled");
+        },
+    ];
+    for end in ends {
+        let mut stage = Stage::working(true);
+        stage.urgent("u1");
+        let steering = stage.take("_session/steering");
+        stage.forget();
+        end(&mut stage);
+        assert!(!stage.has_prompt(), "the reply may follow");
+        stage.tick(1999);
+        assert!(!stage.has_prompt());
+        stage.tick(1);
+        let prompt = stage.prompt();
+        assert!(prompt.contains("id=\"u1\"") && prompt.contains("may repeat one"), "{prompt}");
+        let reason = "possibly a repetition: it was sent before without a receipt";
+        assert_eq!(stage.progress, [submitted(&["u1"], Some(reason))]);
+        // Its reply comes far too late.
+        stage.line(&json!({"id": steering["id"], "result": {"outcome": "injected"}}));
+        assert_eq!(stage.acknowledged, [""; 0]);
+        stage.says("Stopped");
+        assert_eq!(stage.acknowledged, ["u1"]);
+        stage.stops("end_turn");
+        assert!(!stage.has_prompt());
+    }
+}
+
+#[test]
+fn ac_07_reply_shortly_after_the_turn_counts() {
+    let mut stage = Stage::working(true);
+    stage.urgent("u1");
+    let steering = stage.take("_session/steering");
+    stage.stops("end_turn");
+    stage.tick(100);
+    stage.line(&json!({"id": steering["id"], "result": {"outcome": "injected"}}));
+    assert_eq!(stage.acknowledged, ["u1"]);
+    stage.tick(60_000);
+    assert!(!stage.has_prompt());
+}
+
+#[test]
 fn ac_02_urgent_message_in_doubt_is_marked_in_a_running_turn() {
     let mut stage = Stage::loading(&["u1"]);
     stage.mailbox[0].urgent = true;
@@ -128,7 +176,7 @@ fn ac_02_urgent_message_in_doubt_is_marked_in_a_running_turn() {
     stage.says("on it");
     let steering = stage.take("_session/steering");
     assert!(text_of(&steering).contains("may repeat one"));
-    let reason = "possibly a repetition: the run before was killed while it was sent";
+    let reason = "possibly a repetition: it was sent before without a receipt";
     assert_eq!(stage.progress, [submitted(&["u1"], Some(reason))]);
     stage.line(&json!({"id": steering["id"], "result": {"outcome": "injected"}}));
     stage.stops("end_turn");
