@@ -28,6 +28,8 @@ use model::time::Timestamp;
 
 /// Time in milliseconds for the agent to exit after its input was closed, and by signals.
 const LEAVE_MS: u64 = 15_000;
+/// Time in milliseconds to send what is queued after the agent has exited.
+const CLOSE_MS: u64 = 5000;
 /// Delay in milliseconds after a failure that a retry does not mend soon.
 const LONG_PAUSE_MS: u64 = 60_000;
 
@@ -35,7 +37,7 @@ impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
     pub(super) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.leaving.map(|leaving| leaving.by));
+        times.extend(self.leaving.iter().chain(&self.closing).map(|leaving| leaving.by));
         times.extend(self.outbox.pause_until);
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
         times.extend(self.settled_at());
@@ -54,6 +56,7 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         state.turn.as_mut().map(|turn| &mut turn.heard_at),
         state.outbox.pause_until.as_mut(),
         state.leaving.as_mut().map(|leaving| &mut leaving.by),
+        state.closing.as_mut().map(|closing| &mut closing.by),
         Some(&mut state.ready_at),
     ];
     let replies = state.steered.values_mut().filter_map(|steered| steered.reply_by.as_mut());
@@ -260,6 +263,24 @@ fn handle_end(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
+    if state.closing.is_some() {
+        return;
+    }
+    end_session(state, now, effects);
+    let Some(leaving) = state.leaving else {
+        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        let words = format!("the agent has exited with code {code}{said}");
+        effects.push(Effect::Show(PaneUpdate::Notice(words)));
+        return close(state, if code == 0 { 1 } else { code }, now);
+    };
+    if let Some(said) = said.filter(|_| leaving.code != 0) {
+        effects.push(Effect::Show(PaneUpdate::Notice(said)));
+    }
+    close(state, leaving.code, now);
+}
+
+/// Ends the turn and the questions of an agent that is gone.
+fn end_session(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     // A message without a receipt stays unread, and the next run looks for it.
     if let Some(turn) = state.turn.as_mut().filter(|turn| !turn.is_received) {
         turn.ids.clear();
@@ -267,17 +288,11 @@ fn handle_end(
     for report in state.session.end() {
         handle_report(state, report, now, effects);
     }
-    let Some(leaving) = state.leaving else {
-        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-        let words = format!("the agent has exited with code {code}{said}");
-        effects.push(Effect::Show(PaneUpdate::Notice(words)));
-        state.end = Some(if code == 0 { 1 } else { code });
-        return;
-    };
-    if let Some(said) = said.filter(|_| leaving.code != 0) {
-        effects.push(Effect::Show(PaneUpdate::Notice(said)));
-    }
-    state.end = Some(leaving.code);
+}
+
+/// Ends this program once what is queued is sent, or in time if the files of the team fail.
+fn close(state: &mut State, code: i32, now: Timestamp) {
+    state.closing.get_or_insert(Leaving { code, by: now.plus_ms(CLOSE_MS) });
 }
 
 /// Sorts the mail: handles shutdown requests and answers to questions, queues messages for the
@@ -405,7 +420,9 @@ fn handle_shutdown_request(
 }
 
 fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
-    if state.leaving.is_none() {
+    if let Some(closing) = state.closing {
+        state.end.get_or_insert(closing.code);
+    } else if state.leaving.is_none() {
         state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
         effects.push(Effect::End);
     }
@@ -413,13 +430,22 @@ fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>
 
 /// Derives the next effects from the current state.
 fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if let Some(leaving) = state.leaving {
-        if leaving.by <= now {
-            state.end.get_or_insert(leaving.code);
+    if state.end.is_some() {
+        return;
+    }
+    if let Some(leaving) = state.leaving.filter(|leaving| leaving.by <= now) {
+        end_session(state, now, effects);
+        close(state, leaving.code, now);
+    }
+    if let Some(closing) = state.closing {
+        if state.teamless || state.outbox.queue.is_empty() || closing.by <= now {
+            state.end = Some(closing.code);
+        } else {
+            effects.extend(state.outbox.next(now).map(Effect::Member));
         }
         return;
     }
-    if state.end.is_some() {
+    if state.leaving.is_some() {
         return;
     }
     deliver::give_up_replies(state, now);

@@ -120,6 +120,8 @@ pub(super) struct State {
     /// Shutdown was agreed to; the agent is ended once all messages are sent.
     pub(super) agreed: bool,
     pub(super) leaving: Option<Leaving>,
+    /// Set once the agent has exited, or is left: until then, what is queued is still sent.
+    pub(super) closing: Option<Leaving>,
     /// The exit code, once this program is done.
     pub(super) end: Option<i32>,
 }
@@ -160,6 +162,7 @@ impl State {
             honoured: BTreeSet::new(),
             agreed: false,
             leaving: None,
+            closing: None,
             end: None,
         }
     }

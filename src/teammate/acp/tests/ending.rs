@@ -147,6 +147,79 @@ fn ac_09_agent_that_does_not_exit_is_left_after_15_s() {
 }
 
 #[test]
+fn ac_12_exit_withdraws_the_requests_of_open_questions() {
+    type End = fn(&mut Stage);
+    let ends: [End; 3] = [
+        |stage| stage.exits(137, None),
+        |stage| {
+            stage.at(0, Event::Left);
+            stage.exits(0, None);
+        },
+        |stage| {
+            stage.at(0, Event::Signal(Signal::Terminate));
+            stage.tick(15_000);
+        },
+    ];
+    for end in ends {
+        let mut stage = Stage::working(false);
+        let requests = [stage.asks_to_run(1), stage.asks_to_run(2)];
+        stage.take_ops();
+        end(&mut stage);
+        let withdrawals = requests.map(|request| OutboundOp::Withdraw(request, None));
+        assert_eq!(stage.take_ops(), withdrawals);
+        assert!(stage.state.end.is_some());
+    }
+}
+
+#[test]
+fn ac_12_reports_that_wait_are_sent_after_the_exit() {
+    let mut stage = Stage::working(false);
+    stage.is_stuck = true;
+    stage.stops("end_turn");
+    stage.exits(1, None);
+    assert_eq!(stage.state.end, None);
+    let failure = OpFailure { text: "no space".to_owned(), lasting: false };
+    stage.at(0, Event::Member(MemberEvent::Done(Err(failure))));
+    stage.is_stuck = false;
+    assert_eq!((stage.sleep(), stage.state.end), (Some(1000), Some(1)));
+    let ops = stage.take_ops();
+    let [OutboundOp::MoveOn(..), OutboundOp::Send(idle)] = &ops[..] else { panic!("{ops:?}") };
+    assert!(matches!(**idle, Message::IdleNotification(_)));
+}
+
+#[test]
+fn ac_12_files_that_fail_delay_the_end_by_5_s() {
+    let mut stage = Stage::working(false);
+    stage.asks_to_run(1);
+    stage.is_stuck = true;
+    stage.exits(3, None);
+    let failure = OpFailure { text: "no space".to_owned(), lasting: false };
+    for _ in 0..4 {
+        stage.at(0, Event::Member(MemberEvent::Done(Err(failure.clone()))));
+        assert_eq!((stage.sleep(), stage.state.end), (Some(1000), None));
+    }
+    // The last attempt has no result at all.
+    assert_eq!((stage.sleep(), stage.state.end), (Some(1000), Some(3)));
+}
+
+#[test]
+fn ac_12_end_after_the_exit_is_not_delayed_for_a_team_or_person_that_is_gone() {
+    for event in [
+        Event::Left,
+        Event::Signal(Signal::Terminate),
+        Event::Member(MemberEvent::Over("the team is gone".to_owned())),
+    ] {
+        let mut stage = Stage::working(false);
+        stage.asks_to_run(1);
+        stage.is_stuck = true;
+        stage.exits(3, None);
+        assert_eq!(stage.state.end, None);
+        stage.at(0, event);
+        assert_eq!(stage.state.end, Some(3));
+    }
+}
+
+#[test]
 fn agent_that_refuses_its_session_is_ended() {
     let mut stage = Stage::starting(AgentRole::Teammate, start());
     stage.initialize("1.18.33", false);

@@ -172,7 +172,8 @@ impl Stage {
     fn carry_out(&mut self, effect: Effect, events: &mut Vec<Event>) {
         match effect {
             Effect::Member(MemberEffect::Do(op)) => {
-                assert!(self.state.leaving.is_none(), "nothing waits for {op:?}");
+                let is_served = self.state.leaving.is_none() || self.state.closing.is_some();
+                assert!(is_served && self.state.end.is_none(), "nothing waits for {op:?}");
                 if !self.is_stuck {
                     self.ops.push(op);
                     events.push(Event::Member(MemberEvent::Done(Ok(()))));

@@ -251,4 +251,22 @@ proptest! {
         prop_assert_eq!(stage.unread_mail(), BTreeSet::new());
         prop_assert!(stage.state.is_free() && stage.state.typed.is_empty());
     }
+
+    #[test]
+    fn ac_12_no_request_or_report_is_left_after_an_exit(
+        can_steer in any::<bool>(),
+        steps in prop::collection::vec(any_step(), 0..40),
+    ) {
+        let is_kept = |step: &Step| !matches!(step, Step::End(_) | Step::ShutDown(_));
+        let mut stage = Stage::ready_as(AgentRole::Teammate, can_steer);
+        for (number, step) in steps.into_iter().filter(is_kept).enumerate() {
+            stage.take_step(step, number);
+        }
+        stage.exits(1, None);
+        stage.take_step(Step::Stick(false), 0);
+        while stage.state.end.is_none() {
+            prop_assert!(stage.sleep().is_some(), "it hangs");
+        }
+        prop_assert!(stage.state.filed.is_empty() && stage.state.outbox.queue.is_empty());
+    }
 }
