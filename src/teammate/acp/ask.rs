@@ -205,12 +205,22 @@ fn take_filed(state: &mut State, is_it: impl Fn(&FiledQuestion) -> bool) -> Opti
     Some(state.filed.remove(at))
 }
 
-/// Gives the lead's answer to the agent. Returns whether it answers a question of this run.
+/// The effect of an answer of the lead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswerEffect {
+    /// It is for no question of this run.
+    None,
+    Allowed,
+    /// The agent was not allowed what it asked for, or no longer asks.
+    NotAllowed,
+}
+
+/// Gives the lead's answer to the agent.
 pub(super) fn answered(
     state: &mut State,
     response: &PermissionResponse,
     effects: &mut Vec<Effect>,
-) -> bool {
+) -> AnswerEffect {
     let (allowed, reason) = match &response.verdict {
         PermissionVerdict::Allowed { updated_input: Some(input), .. }
             if is_other_input(state, &response.request_id, input) =>
@@ -236,7 +246,7 @@ pub(super) fn plan_answered(
     state: &mut State,
     response: &PlanApprovalResponse,
     effects: &mut Vec<Effect>,
-) -> bool {
+) -> AnswerEffect {
     decide(state, &response.request_id, (response.approved, response.feedback.clone()), effects)
 }
 
@@ -245,15 +255,15 @@ fn decide(
     request: &str,
     (allowed, reason): (bool, Option<String>),
     effects: &mut Vec<Effect>,
-) -> bool {
+) -> AnswerEffect {
     let run = format!("-{}-", &state.me.incarnation.as_str()[..8]);
     let Some(filed) = take_filed(state, |filed| filed.request.as_str() == request) else {
         // It was answered in the pane, or withdrawn, before this answer came.
         if let Some(id) = RequestId::parse(request).ok().filter(|_| request.contains(&run)) {
             state.outbox.push(OutboundOp::Typed(id, Typed::Gone));
-            return true;
+            return AnswerEffect::NotAllowed;
         }
-        return false;
+        return AnswerEffect::None;
     };
     let question = state.session.questions().find(|question| question.id == filed.question);
     let option = question.and_then(|question| question.choose(allowed)).map(|one| one.id.clone());
@@ -281,5 +291,6 @@ fn decide(
         let reason = reason.map(|reason| format!(": {}", text::short(&reason, REASON)));
         state.typed.push_back(format!("{what} was {verdict}{}", reason.unwrap_or_default()));
     }
-    true
+    let is_allowed = is_taken && allowed && option.is_some();
+    if is_allowed { AnswerEffect::Allowed } else { AnswerEffect::NotAllowed }
 }

@@ -6,7 +6,7 @@ use super::super::outbox::Activity;
 use super::super::react::mail as worker_mail;
 use super::super::state::{Leaving, PAUSE_MS, Pending, follow_clock};
 use super::super::words::{self, AgentRole};
-use super::ask;
+use super::ask::{self, AnswerEffect};
 use super::deliver;
 use super::effect::{Effect, PaneUpdate};
 use super::event::Event;
@@ -19,7 +19,7 @@ use conversation::ConversationStatus;
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::news::is_for_agent_lead;
-use model::mail::protocol::{Message, ModeSetRequest, ShutdownRequestBody};
+use model::mail::protocol::{Message, ShutdownRequestBody};
 use model::members::mode::Mode;
 use model::members::rate_limit::LimitHit;
 use model::members::usage::Usage;
@@ -349,16 +349,23 @@ fn is_for_agent(
         | Message::SandboxPermissionResponse(_) => return true,
         // Only the lead may answer (SEC-04).
         Message::PermissionResponse(answer) if is_of_lead => {
-            return !ask::answered(state, answer, effects);
+            return ask::answered(state, answer, effects) == AnswerEffect::None;
         }
         Message::PlanApprovalResponse(answer) if is_of_lead => {
-            return !ask::plan_answered(state, answer, effects);
+            let effect = ask::plan_answered(state, answer, effects);
+            // An agent whose profile has no modes keeps its own.
+            let has_modes = !state.facts.modes.is_empty();
+            let mode = answer.permission_mode.as_deref().filter(|_| has_modes);
+            if let Some(mode) = mode.filter(|_| effect == AnswerEffect::Allowed) {
+                change_mode(state, mode, effects);
+            }
+            return effect == AnswerEffect::None;
         }
         Message::PermissionResponse(_) | Message::PlanApprovalResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
             handle_shutdown_request(state, envelope, asked, requests, now, effects);
         }
-        Message::ModeSetRequest(asked) if is_of_lead => change_mode(state, asked, effects),
+        Message::ModeSetRequest(asked) if is_of_lead => change_mode(state, &asked.mode, effects),
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)
@@ -377,12 +384,13 @@ fn is_for_agent(
     false
 }
 
-fn change_mode(state: &mut State, asked: &ModeSetRequest, effects: &mut Vec<Effect>) {
-    let words = asked.mode.parse::<Mode>().ok().and_then(|mode| state.facts.modes.get(&mode));
+/// Asks the agent for the mode that its profile has for `mode`.
+fn change_mode(state: &mut State, mode: &str, effects: &mut Vec<Effect>) {
+    let words = mode.parse::<Mode>().ok().and_then(|mode| state.facts.modes.get(&mode));
     match words.map(String::as_str).map(mode_choice) {
         Some(mode) => state.session.set_mode(&mode),
         None => {
-            let mode = text::short(&asked.mode, 40);
+            let mode = text::short(mode, 40);
             let text = format!("ignored the mode `{mode}`: its profile has no such mode");
             effects.push(Effect::Member(MemberEffect::Warn(text)));
         }

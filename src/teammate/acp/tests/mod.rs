@@ -257,12 +257,22 @@ impl Stage {
     }
 
     fn decide_plan(&mut self, request: &RequestId, approved: bool, feedback: Option<&str>) {
+        self.decide_plan_with_mode(request, approved, feedback, None);
+    }
+
+    fn decide_plan_with_mode(
+        &mut self,
+        request: &RequestId,
+        approved: bool,
+        feedback: Option<&str>,
+        mode: Option<&str>,
+    ) {
         let answer = Message::PlanApprovalResponse(PlanApprovalResponse {
             request_id: request.to_string(),
             approved,
             feedback: feedback.map(str::to_owned),
             timestamp: None,
-            permission_mode: None,
+            permission_mode: mode.map(str::to_owned),
         });
         let id = format!("answer-{}", self.mailbox.len());
         self.mail(LEAD, &answer.to_text(), &id);

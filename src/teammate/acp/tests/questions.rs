@@ -224,6 +224,54 @@ fn ac_05_plan_is_a_request_for_approval() {
 }
 
 #[test]
+fn ac_05_mode_of_an_approval_is_set_after_the_plan_is_left() {
+    let set_mode = json!({"sessionId": SESSION, "modeId": "autoEdit"});
+    let set_option = json!({"sessionId": SESSION, "configId": "approval", "value": "never"});
+    let unknown = "ignored the mode `auto`: its profile has no such mode";
+    let cases = [
+        (true, Some("acceptEdits"), Some(set_mode), None),
+        (true, Some("bypassPermissions"), Some(set_option), None),
+        (true, Some("auto"), None, Some(unknown)),
+        (true, None, None, None),
+        (false, Some("acceptEdits"), None, None),
+    ];
+    for (approved, mode, expected, warning) in cases {
+        let mut stage = Stage::working(false);
+        let (call, options) = plan();
+        stage.asks(1, &call, &options);
+        let request = stage.filed();
+        stage.decide_plan_with_mode(&request, approved, None, mode);
+        let answer = stage.sent.remove(0);
+        let option = if approved { "exit-plan-default" } else { "reject" };
+        assert_eq!(answer["result"]["outcome"]["optionId"], option, "first, {mode:?}");
+        let params = stage.sent.first().map(|message| message["params"].clone());
+        assert_eq!(params, expected, "{mode:?}");
+        assert_eq!(stage.warnings, Vec::from_iter(warning));
+    }
+}
+
+#[test]
+fn ac_05_mode_of_an_approval_that_allows_nothing_is_not_set() {
+    // The question is over, or has no option that allows once.
+    let mut gone = Stage::working(false);
+    let (call, options) = plan();
+    gone.asks(1, &call, &options);
+    gone.withdraws(1);
+    let mut permanent = Stage::working(false);
+    permanent.asks(1, &call, &options[..1]);
+    // Without modes, an agent is left in its own, without a warning.
+    let mut modeless = Stage::working(false);
+    modeless.state.facts.modes.clear();
+    modeless.asks(1, &call, &options);
+    for mut stage in [gone, permanent, modeless] {
+        let request = stage.filed();
+        stage.decide_plan_with_mode(&request, true, None, Some("acceptEdits"));
+        assert_eq!(stage.find("session/set_mode"), None);
+        assert_eq!(stage.warnings, [""; 0]);
+    }
+}
+
+#[test]
 fn ac_05_feedback_of_a_rejection_is_the_next_prompt() {
     let mut stage = Stage::working(false);
     let (call, options) = plan();
