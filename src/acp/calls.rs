@@ -55,6 +55,18 @@ impl CallTable {
         (&kept.call, has_changed || found.is_none())
     }
 
+    /// Returns the text that the last change of a file has left, for an agent whose changes are of
+    /// whole files.
+    pub(crate) fn text_of_file(&self, path: &str) -> Option<&str> {
+        let is_done = |kept: &&KeptCall| kept.call.status == ToolStatus::Completed;
+        let contents = self.calls.iter().filter(is_done).flat_map(|kept| &kept.call.content);
+        let mut texts = contents.filter_map(|content| match content {
+            ToolContent::Diff(diff) if diff.path == path => Some(diff.new.as_str()),
+            ToolContent::Diff(_) | ToolContent::Text(_) => None,
+        });
+        texts.next_back()
+    }
+
     /// Drops calls until so many are left, and their size is below the limit. Those that are over
     /// go first.
     fn drop_old_calls(&mut self, most: usize) {

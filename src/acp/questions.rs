@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::calls::CallTable;
 use crate::report::{
     AgentQuestion, AgentToolCall, OptionKind, QuestionId, QuestionOption, ToolContent, ToolKind,
 };
@@ -10,6 +11,10 @@ use crate::wire::OptionPart;
 
 /// The most questions that can be open. An agent waits for each.
 const MOST_QUESTIONS: usize = 256;
+
+/// The beginning of the id and of the title of gemini's call that leaves its plan mode.
+const GEMINI_PLAN_EXIT: &str = "exit_plan_mode__";
+const GEMINI_PLAN_FILE: &str = "Requesting plan approval for: ";
 
 impl AgentQuestion {
     /// Returns the option that allows this once, or that rejects it. It never returns a permanent
@@ -24,8 +29,12 @@ impl AgentQuestion {
         }
     }
 
-    pub(crate) fn new(id: QuestionId, tool: AgentToolCall, options: Vec<OptionPart>) -> Self {
-        let plan = if tool.kind == ToolKind::SwitchMode { plan_of(&tool) } else { None };
+    pub(crate) fn new(
+        id: QuestionId,
+        tool: AgentToolCall,
+        plan: Option<String>,
+        options: Vec<OptionPart>,
+    ) -> Self {
         let options = options.into_iter().map(|option| QuestionOption {
             id: option.option_id,
             name: option.name,
@@ -35,8 +44,21 @@ impl AgentQuestion {
     }
 }
 
+/// Returns the text of the plan, if the tool leaves the agent's plan mode. `calls` are those of the
+/// turn.
+pub(crate) fn plan_of(tool: &AgentToolCall, calls: &CallTable) -> Option<String> {
+    if tool.kind == ToolKind::SwitchMode {
+        return own_plan(tool);
+    }
+    // gemini has no kind for it. The name of the tool is in the id, and the title names the file
+    // that an earlier call has written.
+    let is_exit = tool.id.starts_with(GEMINI_PLAN_EXIT);
+    let path = tool.title.strip_prefix(GEMINI_PLAN_FILE).filter(|_| is_exit)?;
+    Some(calls.text_of_file(path).unwrap_or(&tool.title).to_owned())
+}
+
 /// Returns the text of a plan, which is in the input or in the content.
-fn plan_of(tool: &AgentToolCall) -> Option<String> {
+fn own_plan(tool: &AgentToolCall) -> Option<String> {
     if let Some(plan) = tool.input.get("plan").and_then(Value::as_str) {
         return Some(plan.to_owned());
     }
@@ -75,10 +97,11 @@ impl QuestionTable {
         &mut self,
         request: Value,
         tool: AgentToolCall,
+        plan: Option<String>,
         options: Vec<OptionPart>,
     ) -> &AgentQuestion {
         self.last += 1;
-        let question = AgentQuestion::new(QuestionId(self.last), tool, options);
+        let question = AgentQuestion::new(QuestionId(self.last), tool, plan, options);
         &self.open.push_mut(AskedQuestion { request, question }).question
     }
 

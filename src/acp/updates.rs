@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::failure::REQUEST_CANCELLED;
-use crate::questions::cancelled;
+use crate::questions::{cancelled, plan_of};
 use crate::report::{AgentCommand, AgentToolCall, PlanEntry, SessionReport};
 use crate::session::{Session, SessionPhase};
 use crate::wire::{
@@ -83,7 +83,8 @@ impl Session {
         } else if is_cancelled {
             self.writer.reply(&id, cancelled());
         } else {
-            let question = self.questions.add(id, tool, request.options);
+            let plan = plan_of(&tool, &self.calls);
+            let question = self.questions.add(id, tool, plan, request.options);
             self.reports.push(SessionReport::Asked(question.clone()));
         }
     }

@@ -195,6 +195,35 @@ fn plan_comes_from_the_update_before_its_question() {
 }
 
 #[test]
+fn plan_of_gemini_is_the_file_that_its_turn_has_written() {
+    let write = |id: &str, status: &str, path: &str, text: &str| {
+        json!({
+            "sessionUpdate": "tool_call_update", "toolCallId": id, "kind": "edit", "status": status,
+            "content": [{"type": "diff", "path": path, "oldText": "", "newText": text}],
+        })
+    };
+    let mut agent = running();
+    agent.update(write("write_file__1", "completed", "/p/plan.md", "# Draft"));
+    agent.update(write("write_file__2", "completed", "/p/plan.md", "# Plan"));
+    agent.update(write("write_file__3", "completed", "/p/other.md", "# Other"));
+    agent.update(write("write_file__4", "failed", "/p/plan.md", "# Refused"));
+    let exit = |title: &str| json!({"toolCallId": "exit_plan_mode__1", "title": title});
+    let unknown = "Requesting plan approval for: /p/unseen.md";
+    let cases = [
+        (exit("Requesting plan approval for: /p/plan.md"), Some("# Plan")),
+        (exit(unknown), Some(unknown)),
+        // Either sign alone is none.
+        (exit("Leave plan mode"), None),
+        (json!({"toolCallId": "c", "title": "Requesting plan approval for: /p/plan.md"}), None),
+    ];
+    let options = [("proceed_once", "allow_once"), ("cancel", "reject_once")];
+    for (number, (part, plan)) in cases.into_iter().enumerate() {
+        let question = agent.ask(json!(number), part.clone(), &options);
+        assert_eq!(question.plan.as_deref(), plan, "{part}");
+    }
+}
+
+#[test]
 fn unified_diff_is_shown_with_the_question() {
     let part = json!({"toolCallId": "e", "kind": "edit", "rawInput": {"diff": "-a\n+b"}});
     let question = running().ask(json!(1), part, &SHELL);
