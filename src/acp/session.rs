@@ -1,5 +1,7 @@
 //! A session of an agent: a state machine between the lines of the agent and the owner's calls.
 
+use std::collections::VecDeque;
+
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -53,6 +55,8 @@ pub struct Session {
     pub(crate) reports: Vec<SessionReport>,
     pub(crate) early: EarlyUpdates,
     pub(crate) settings: SessionSettings,
+    /// The modes of the start that are not set yet.
+    pub(crate) start_modes: VecDeque<ModeChoice>,
     /// The mode that was asked for last before the session was ready.
     pub(crate) later_mode: Option<ModeChoice>,
     pub(crate) calls: CallTable,
@@ -88,6 +92,7 @@ impl Session {
             reports: Vec::new(),
             early: EarlyUpdates::default(),
             settings: SessionSettings::default(),
+            start_modes: start.modes.iter().cloned().collect(),
             later_mode: None,
             calls: CallTable::default(),
             questions: QuestionTable::default(),
@@ -207,7 +212,7 @@ impl Session {
 
     /// Asks for a mode, also while a turn runs. [`SessionReport::Mode`] confirms it, and
     /// [`SessionReport::Notice`] has the reason of a refusal. Before the session is ready, the last
-    /// one is kept; it follows [`SessionStart::mode`], and [`SessionReport::Ready`] follows its reply.
+    /// one is kept; it follows [`SessionStart::modes`], and [`SessionReport::Ready`] follows its reply.
     pub fn set_mode(&mut self, mode: &ModeChoice) {
         match self.phase {
             SessionPhase::Starting => self.later_mode = Some(mode.clone()),

@@ -132,13 +132,13 @@ impl Session {
                 let change = self.settings.change_for_model(model);
                 self.send_setting(change, AwaitedReply::StartModel);
             }
-            None => self.choose_mode(),
+            None => self.choose_modes(),
         }
     }
 
-    fn choose_mode(&mut self) {
-        match &self.start.mode {
-            Some(mode) => match self.settings.change_for_mode(mode) {
+    fn choose_modes(&mut self) {
+        match self.start_modes.pop_front() {
+            Some(mode) => match self.settings.change_for_mode(&mode) {
                 Ok(change) => self.send_setting(change, AwaitedReply::StartMode),
                 Err(why) => self.refuse(AgentFailure::other(&why)),
             },
@@ -146,7 +146,7 @@ impl Session {
         }
     }
 
-    /// Asks for the mode that was set meanwhile. Then the session is ready.
+    /// Asks for the mode that was set meanwhile. Without one, the session is ready.
     fn choose_later_mode(&mut self) {
         let Some(mode) = self.later_mode.take() else { return self.become_ready() };
         match self.settings.change_for_mode(&mode) {
@@ -171,14 +171,14 @@ impl Session {
 
     pub(crate) fn model_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         match self.confirm_setting(change, reply) {
-            Ok(()) => self.choose_mode(),
+            Ok(()) => self.choose_modes(),
             Err(failure) => self.refuse(failure),
         }
     }
 
     pub(crate) fn mode_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         match self.confirm_setting(change, reply) {
-            Ok(()) => self.choose_later_mode(),
+            Ok(()) => self.choose_modes(),
             Err(failure) => self.refuse(failure),
         }
     }

@@ -10,8 +10,9 @@ pub struct SessionStart {
     pub load: Option<String>,
     /// Texts to look for in the user's messages of a replayed conversation.
     pub seek: Vec<String>,
-    /// Is set after the session is made or loaded, and confirmed before the first prompt.
-    pub mode: Option<ModeChoice>,
+    /// Are set in this order after the session is made or loaded, and confirmed before the first
+    /// prompt.
+    pub modes: Vec<ModeChoice>,
     pub model: Option<String>,
     pub traits: AgentTraits,
     /// Version of this client.

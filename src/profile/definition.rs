@@ -473,10 +473,6 @@ impl Profile {
             let place = [Place::Key("launch"), Place::Key("resume")];
             faults.add_at(&place, "a program over ACP loads its session with the same `argv`");
         }
-        if self.launch.plan.len() > 1 {
-            let place = [Place::Key("launch"), Place::Key("plan")];
-            faults.add_at(&place, "a mode over ACP is one word: its id, or `option=value`");
-        }
         for (mode, words) in &self.launch.modes {
             if words.len() != 1 {
                 let place = [Place::Key("launch"), Place::Key("modes"), Place::Key(mode.as_str())];

@@ -61,6 +61,19 @@ fn end(stage: &Stage) {
     stage.assert_clean();
 }
 
+/// AC-05: a plan may need several settings. The second one here is refused, after the first was set.
+#[test]
+fn ac_05_each_setting_of_a_plan_is_set_before_the_first_prompt() {
+    let stage = led();
+    let profile = "about = \"plans\"\nruns = \"acp\"\n[launch]\nargv = [[\"{command}\"]]\n";
+    stage.profile("planner", &format!("{profile}plan = [\"plan\", \"x=1\"]\n"));
+    let words = ["spawn", "ann", "--profile", "planner", "--plan", "--backend", "pty"];
+    let run = stage.phalanx(&[&words[..], &["--", "python3", AGENT, "plain"]].concat()).expect(1);
+    let refusal = "the agent refuses the x 1: Method not found: session/set_config_option";
+    assert!(run.stderr.contains(refusal), "{run:?}");
+    end(&stage);
+}
+
 /// AC-01, AC-04, AC-09: mail, the three ways to decide a permission, what the lead is told, and the
 /// end by agreement.
 #[test]

@@ -234,7 +234,7 @@ proptest! {
         let mut session = Session::new(SessionStart {
             load: does_load.then(|| SESSION.to_owned()),
             seek: vec!["x".to_owned()],
-            mode: Some(mode("plan")),
+            modes: vec![mode("plan")],
             model: Some("m".to_owned()),
             ..start()
         });

@@ -209,7 +209,7 @@ fn agent_that_cannot_load_is_refused() {
 fn mode_is_set_and_confirmed_before_ready() {
     for load in [None, Some(SESSION.to_owned())] {
         let mut agent =
-            FakeAgent::new(SessionStart { mode: Some(mode("default")), load, ..start() });
+            FakeAgent::new(SessionStart { modes: vec![mode("default")], load, ..start() });
         agent.initialize(can_load());
         let method =
             if agent.session.start.load.is_some() { "session/load" } else { "session/new" };
@@ -231,7 +231,7 @@ fn mode_is_set_and_confirmed_before_ready() {
 
 #[test]
 fn mode_that_is_not_offered_is_refused() {
-    let mut agent = FakeAgent::new(SessionStart { mode: Some(mode("yolo")), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { modes: vec![mode("yolo")], ..start() });
     agent.initialize(json!({}));
     let offers = json!({"sessionId": SESSION, "modes": modes("auto", &["auto", "plan"])});
     let reports = agent.reply("session/new", offers);
@@ -240,7 +240,7 @@ fn mode_that_is_not_offered_is_refused() {
 
 #[test]
 fn mode_that_the_agent_refuses_is_refused() {
-    let mut agent = FakeAgent::new(SessionStart { mode: Some(mode("plan")), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { modes: vec![mode("plan")], ..start() });
     agent.initialize(json!({}));
     // An agent that lists no modes is asked.
     agent.reply("session/new", json!({"sessionId": SESSION}));
@@ -253,7 +253,7 @@ fn mode_that_the_agent_refuses_is_refused() {
 fn mode_can_be_an_option() {
     let by_id = ModeChoice::Option { id: "mode".to_owned(), value: "plan".to_owned() };
     for choice in [mode("plan"), by_id] {
-        let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
+        let mut agent = FakeAgent::new(SessionStart { modes: vec![choice], ..start() });
         agent.initialize(json!({}));
         let options = json!([option("mode", "build", &["build", "plan"])]);
         agent.reply("session/new", json!({"sessionId": SESSION, "configOptions": options}));
@@ -271,7 +271,7 @@ fn mode_can_be_an_option() {
 #[test]
 fn option_that_keeps_its_value_is_refused() {
     let choice = ModeChoice::Option { id: "mode".to_owned(), value: "plan".to_owned() };
-    let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { modes: vec![choice], ..start() });
     agent.initialize(json!({}));
     let options = json!([option("mode", "build", &["build", "plan"])]);
     agent.reply("session/new", json!({"sessionId": SESSION, "configOptions": options}));
@@ -287,7 +287,7 @@ fn unknown_options_and_values_are_refused() {
     ];
     for (id, value, why) in cases {
         let choice = ModeChoice::Option { id: id.to_owned(), value: value.to_owned() };
-        let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
+        let mut agent = FakeAgent::new(SessionStart { modes: vec![choice], ..start() });
         agent.initialize(json!({}));
         let options = json!([option("mode", "build", &["build", "plan"])]);
         let offers = json!({"sessionId": SESSION, "configOptions": options});
@@ -298,7 +298,7 @@ fn unknown_options_and_values_are_refused() {
 #[test]
 fn switch_is_sent_as_a_boolean() {
     let choice = ModeChoice::Option { id: "allow_all".to_owned(), value: "on".to_owned() };
-    let mut agent = FakeAgent::new(SessionStart { mode: Some(choice), ..start() });
+    let mut agent = FakeAgent::new(SessionStart { modes: vec![choice], ..start() });
     agent.initialize(json!({}));
     let options = json!([{"id": "allow_all", "type": "boolean", "currentValue": false}]);
     agent.reply("session/new", json!({"sessionId": SESSION, "configOptions": options}));
@@ -349,7 +349,8 @@ fn refused_model_names_the_others() {
 
 #[test]
 fn mode_is_set_after_the_model() {
-    let choices = SessionStart { model: Some("b".to_owned()), mode: Some(mode("plan")), ..start() };
+    let choices =
+        SessionStart { model: Some("b".to_owned()), modes: vec![mode("plan")], ..start() };
     let mut agent = FakeAgent::new(choices);
     agent.initialize(json!({}));
     agent.reply("session/new", json!({"sessionId": SESSION}));
@@ -357,6 +358,24 @@ fn mode_is_set_after_the_model() {
     assert!(!agent.session.is_ready());
     agent.reply("session/set_mode", json!({}));
     assert!(agent.session.is_ready());
+}
+
+#[test]
+fn modes_of_the_start_are_set_one_after_the_other() {
+    // As codex, which plans in an option beside its mode.
+    let plan = ModeChoice::Option { id: "collaboration".to_owned(), value: "plan".to_owned() };
+    let choices = SessionStart { modes: vec![mode("read-only"), plan], ..start() };
+    let mut agent = FakeAgent::new(choices);
+    agent.initialize(json!({}));
+    agent.reply("session/new", json!({"sessionId": SESSION}));
+    let sent = agent.take_sent();
+    assert_eq!(sent.last().unwrap()["params"]["modeId"], "read-only");
+    agent.feed(&json!({"id": sent.last().unwrap()["id"], "result": {}}));
+    assert!(!agent.session.is_ready());
+    let sent = agent.request("session/set_config_option");
+    assert_eq!(sent["params"]["value"], "plan");
+    let error = json!({"id": sent["id"], "error": {"code": -32602, "message": "no"}});
+    assert_eq!(refusal(&agent.feed(&error)), "the agent refuses the collaboration plan: no");
 }
 
 #[test]
@@ -384,7 +403,7 @@ fn mode_changes_while_ready() {
 /// Plays a start in four replies. Before each of them, the owner asks for these modes.
 fn play_start(asked_at: [&[&str]; 4]) -> FakeAgent {
     let choices =
-        SessionStart { model: Some("b".to_owned()), mode: Some(mode("default")), ..start() };
+        SessionStart { model: Some("b".to_owned()), modes: vec![mode("default")], ..start() };
     let mut agent = FakeAgent::new(choices);
     let offers = modes("auto", &["auto", "default", "plan", "edit"]);
     for (step, modes) in asked_at.into_iter().enumerate() {

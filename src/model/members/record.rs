@@ -59,7 +59,7 @@ pub struct LaunchRequest {
     pub tools: Tools,
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// The mode to set in the session of an agent over ACP: an id, or `option=value`.
+    /// The modes to set in the session of an agent over ACP, one a line: an id, or `option=value`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_mode: Option<String>,
     /// The command line with placeholders that `argv` was made from, if it has some.

@@ -47,6 +47,7 @@ pub(in super::super) struct AcpOptions {
     pub(in super::super) argv: Vec<String>,
     pub(in super::super) env: Vec<(OsString, OsString)>,
     pub(in super::super) role: AgentRole,
+    /// The modes of the session, one a line.
     pub(in super::super) mode: Option<String>,
     pub(in super::super) model: Option<String>,
     /// The session of an earlier run to continue.
@@ -90,7 +91,7 @@ pub(in super::super) fn open<'a>(
         mcp: vec![own_tools(ctx, &environment)],
         load,
         seek: in_doubt.iter().cloned().collect(),
-        mode: mode.as_deref().map(mode_choice),
+        modes: mode.iter().flat_map(|words| words.lines()).map(mode_choice).collect(),
         model,
         traits: traits(&profile),
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -84,11 +84,11 @@ pub(super) fn command_line(
     Ok(CommandLine { argv, env, without, first, session_mode, session })
 }
 
-/// Returns the mode for the session of an agent over ACP. A plan is made in its own mode.
+/// Returns the modes for the session of an agent over ACP. A plan is made in its own modes.
 fn session_mode(values: &Values, profile: &Profile) -> Option<String> {
     let words = [Placeholder::Plan, Placeholder::Mode].map(|name| values.get(&name));
-    let word = words.into_iter().flatten().flatten().next().cloned();
-    word.filter(|_| profile.runs == Runs::Acp)
+    let words = words.into_iter().flatten().find(|words| !words.is_empty())?;
+    (profile.runs == Runs::Acp).then(|| words.join("\n"))
 }
 
 /// Composes the text for the `brief` value of the command line, and the first message. A resumed
