@@ -1,12 +1,13 @@
-//! Messages of the team's protocol in words for an agent: the lead's answers for a member, and
-//! the messages of members for an agent lead. The lead's own loop, which runs beside that, handles
-//! the others.
+//! Messages of the team's protocol in words for an agent, which gets no JSON: for a member, wrapped
+//! or over ACP, and for an agent lead. The lead's own loop, which runs beside that, handles the
+//! others.
 
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::{
     IdleNotification, Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse,
-    ShutdownRejected, TaskCompleted,
+    SandboxPermissionResponse, SenderRole, ShutdownRejected, TaskAssignment, TaskCompleted,
+    may_send,
 };
 use model::text;
 
@@ -23,14 +24,64 @@ pub(crate) enum AgentRole {
     Lead,
 }
 
-/// Rewrites the lead's answers as plain text; other messages are unchanged.
-pub(super) fn of_answers(envelope: Envelope) -> Envelope {
-    let text = match Message::parse(&envelope.text) {
-        Message::PlanApprovalResponse(answer) if envelope.from == LEAD => plan_words(&answer),
-        Message::PermissionResponse(answer) if envelope.from == LEAD => permission_words(&answer),
-        _ => return envelope,
+/// Rewrites a message for the agent of a member as plain text. Text and types that phalanx does not
+/// know, such as handoffs, are unchanged.
+pub(super) fn for_teammate(envelope: Envelope) -> Envelope {
+    let message = Message::parse(&envelope.text);
+    let is_of_lead = envelope.from == LEAD;
+    let text = match &message {
+        Message::PlanApprovalResponse(answer) if is_of_lead => plan_words(answer),
+        Message::PermissionResponse(answer) if is_of_lead => permission_words(answer),
+        Message::SandboxPermissionResponse(answer) if is_of_lead => sandbox_words(answer),
+        // Only the lead may answer (SEC-04).
+        Message::PlanApprovalResponse(_)
+        | Message::PermissionResponse(_)
+        | Message::SandboxPermissionResponse(_) => without_effect(&message),
+        message if !may_send(SenderRole::from_name(&envelope.from), message) => {
+            without_effect(message)
+        }
+        Message::TaskAssignment(assignment) => assignment_text(assignment),
+        Message::TaskCompleted(completed) => completed_text(completed),
+        Message::TeammateTerminated(ended) => text::short(&ended.message, WORDS),
+        // phalanx handles these by itself.
+        Message::ShutdownRequest(_)
+        | Message::ShutdownApproved(_)
+        | Message::ShutdownRejected(_)
+        | Message::PlanApprovalRequest(_)
+        | Message::PermissionRequest(_)
+        | Message::SandboxPermissionRequest(_)
+        | Message::IdleNotification(_)
+        | Message::TeamPermissionUpdate(_)
+        | Message::ModeSetRequest(_)
+        | Message::Text(_)
+        | Message::Unknown { .. }
+        | Message::Malformed { .. } => return envelope,
     };
     Envelope { text, ..envelope }
+}
+
+fn without_effect(message: &Message) -> String {
+    format!("A `{}` that I may not send. It has no effect.", message.kind())
+}
+
+fn sandbox_words(answer: &SandboxPermissionResponse) -> String {
+    let id = &answer.request_id;
+    let host = answer.host.as_deref().map(|host| format!(" to connect to {}", text::line(host)));
+    let verdict = if answer.allow { "allowed" } else { "denied" };
+    format!("Your request `{id}`{} is {verdict}.", host.unwrap_or_default())
+}
+
+fn assignment_text(assignment: &TaskAssignment) -> String {
+    let TaskAssignment { task_id: id, subject, description, .. } = assignment;
+    let subject = subject.as_deref().map(|subject| format!(" \"{}\"", one_line(subject)));
+    // On one line: some programs accept no line breaks.
+    let words = description.as_deref().unwrap_or_default().split_whitespace();
+    let about = text::short(&words.collect::<Vec<_>>().join(" "), WORDS);
+    let about = if about.is_empty() { about } else { format!(": {about}") };
+    format!(
+        "Task #{id}{} is assigned to you{about}. `phalanx task get {id}` shows the whole task.",
+        subject.unwrap_or_default()
+    )
 }
 
 fn plan_words(answer: &PlanApprovalResponse) -> String {
@@ -71,15 +122,15 @@ pub(super) fn for_lead(envelope: Envelope) -> Envelope {
         Message::TaskCompleted(message) => completed_text(&message),
         Message::TeammateTerminated(message) => text::short(&message.message, WORDS),
         Message::ShutdownRejected(message) => refusal_text(&message),
+        Message::TaskAssignment(_)
+        | Message::PlanApprovalResponse(_)
+        | Message::PermissionResponse(_)
+        | Message::SandboxPermissionResponse(_) => return for_teammate(envelope),
         Message::ShutdownRequest(_)
         | Message::ShutdownApproved(_)
         | Message::PlanApprovalRequest(_)
-        | Message::PlanApprovalResponse(_)
         | Message::PermissionRequest(_)
-        | Message::PermissionResponse(_)
         | Message::SandboxPermissionRequest(_)
-        | Message::SandboxPermissionResponse(_)
-        | Message::TaskAssignment(_)
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_)
         | Message::Text(_)
@@ -116,3 +167,6 @@ fn completed_text(message: &TaskCompleted) -> String {
         message.task_subject.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
     text::short(&format!("I completed task #{}{subject}.", message.task_id), WORDS)
 }
+
+#[cfg(test)]
+pub(super) mod tests;

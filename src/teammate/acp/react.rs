@@ -322,7 +322,7 @@ fn read(
             state.handled.insert(envelope.msg_id.clone());
             done.push(envelope.msg_id);
         } else {
-            state.waiting.push(words::of_answers(envelope));
+            state.waiting.push(words::for_teammate(envelope));
         }
     }
     if !done.is_empty() {

@@ -15,11 +15,11 @@ use model::time::Timestamp;
 /// Maximum length of a reason, in characters.
 const REASON: usize = 500;
 
-/// Rewrites shutdown requests and the lead's answers as plain text; other messages are unchanged.
+/// Rewrites shutdown requests and other messages of the protocol as plain text.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
     let text = match Message::parse(&envelope.text) {
         Message::ShutdownRequest(asked) => shutdown_words(asked),
-        _ => return words::of_answers(envelope),
+        _ => return words::for_teammate(envelope),
     };
     Envelope { text, ..envelope }
 }

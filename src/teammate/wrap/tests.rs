@@ -8,7 +8,8 @@ use super::react::react;
 use super::state::State;
 use crate::effect::MemberEffect;
 use crate::event::{MemberEvent, OpFailure};
-use model::id::{Incarnation, MemberName, TeamName};
+use crate::words::tests::PROTOCOL;
+use model::id::{Incarnation, LEAD, MemberName, TeamName};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
 use model::members::lifecycle::{Cause, MemberState};
@@ -454,4 +455,19 @@ fn limit_is_over_once_a_turn_ends_without_it() {
     stand.see(0, ScreenState::Idle, Composer::Empty);
     let effects = stand.at(400, Event::Tick);
     assert_eq!(op(&effects), Some(&OutboundOp::Limit(None)));
+}
+
+#[test]
+fn ac_13_no_message_of_the_protocol_is_typed_as_json() {
+    for from in [LEAD, "bob", "system"] {
+        for text in PROTOCOL {
+            let mail = vec![Envelope { from: from.to_owned(), ..envelope(text) }];
+            let event = MemberEvent::Mail { mail, requests: [].into() };
+            for effect in Stand::idle().at(0, Event::Member(event)) {
+                let Effect::Stage(staged) = effect else { continue };
+                let is_json = |envelope: &Envelope| envelope.text.contains("\"type\"");
+                assert!(!staged.iter().any(is_json), "{text} from {from}: {staged:?}");
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Delivery of mail as prompts.
 
 use super::*;
+use crate::words::tests::PROTOCOL;
 
 /// Marks a message that is sent again.
 const REPEATED: &str = "(This message may repeat one that you have received already.)";
@@ -227,5 +228,27 @@ fn ac_01_message_without_a_receipt_is_unread_after_the_agent_exits() {
         stage.exits(1, None);
         assert_eq!(stage.acknowledged, [""; 0]);
         assert!(stage.state.end.is_some());
+    }
+}
+
+#[test]
+fn ac_13_no_message_of_the_protocol_reaches_the_agent_or_the_pane_as_json() {
+    let senders =
+        [(AgentRole::Teammate, LEAD), (AgentRole::Teammate, "bob"), (AgentRole::Lead, "bob")];
+    for (role, from) in
+        senders.into_iter().chain([(AgentRole::Teammate, "system"), (AgentRole::Lead, "system")])
+    {
+        for text in PROTOCOL {
+            let mut stage = Stage::ready_as(role, false);
+            stage.mail(from, text, "m1");
+            let prompt = stage.find("session/prompt").map(|prompt| text_of(&prompt));
+            let shown = stage.shown.iter().filter_map(|shown| match shown {
+                PaneUpdate::Prompt { text, .. } => Some(text.clone()),
+                _ => None,
+            });
+            for words in shown.chain(prompt) {
+                assert!(!words.contains("\"type\""), "{text} from {from}: {words}");
+            }
+        }
     }
 }

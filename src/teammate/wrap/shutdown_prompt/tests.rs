@@ -198,7 +198,7 @@ fn answers_of_the_lead_become_plain_text() {
     let denied =
         r#"{"type":"permission_response","request_id":"q","subtype":"error","error":"no"}"#;
     assert_eq!(words_of("team-lead", denied), "Your request `q` is denied: no. Do not do it.");
-    assert_eq!(words_of("bob", denied), denied, "only the lead answers");
+    assert!(!words_of("bob", denied).contains("is denied"), "only the lead answers");
 }
 
 #[test]
