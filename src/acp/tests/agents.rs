@@ -24,7 +24,7 @@ enum SeenOutcome {
     Failed(FailureKind),
 }
 
-fn traits(agent: &str) -> AgentTraits {
+pub(super) fn traits(agent: &str) -> AgentTraits {
     match agent {
         "copilot" => {
             AgentTraits { usage: UsageBasis::Session, failure_prefix: Some("Error: ".to_owned()) }

@@ -6,5 +6,6 @@ mod fake;
 mod input;
 mod properties;
 mod questions;
+mod recordings;
 mod start;
 mod turns;
