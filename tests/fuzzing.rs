@@ -63,6 +63,19 @@ const LINK_DOORS: [(&str, Door, &[&[u8]]); 4] = [
     ),
 ];
 
+/// The first lines of each recorded agent.
+fn acp_seeds() -> Vec<Vec<u8>> {
+    let recordings = files("acp").into_iter().filter(|file| file.starts_with(b"{"));
+    let output = |recording: Vec<u8>| {
+        let entries = recording.split(|byte| *byte == b'\n').filter_map(|line| {
+            let entry: serde_json::Value = serde_json::from_slice(line).ok()?;
+            (entry["from"] == "agent").then(|| format!("{}\n", entry["line"]))
+        });
+        entries.take(20).collect::<String>().into_bytes()
+    };
+    recordings.map(output).collect()
+}
+
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -156,7 +169,7 @@ fn try_one(name: &str, door: Door, input: &[u8], seed: u64, number: u64) -> bool
 #[test]
 fn hostile_bytes_neither_panic_nor_hang() {
     let seed = setting("PHALANX_FUZZ_SEED", 20_261_121);
-    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", 6)) / 9;
+    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", 6)) / 10;
     println!("fuzz: seed {seed}, {time:?} for each target");
     let (json, toml) = (json_seeds(), [files("manifests"), files("teams")].concat());
     let doors = JSON_DOORS.into_iter().map(|(name, door)| (name, door, json.clone()));
@@ -164,7 +177,8 @@ fn hostile_bytes_neither_panic_nor_hang() {
         .into_iter()
         .map(|(name, door, seeds)| (name, door, seeds.iter().map(|seed| seed.to_vec()).collect()));
     let manifest = [("manifest", testing::parse_manifest as Door, toml)];
-    for (name, door, seeds) in doors.chain(manifest).chain(links) {
+    let acp = [("acp", testing::parse_agent_output as Door, acp_seeds())];
+    for (name, door, seeds) in doors.chain(manifest).chain(links).chain(acp) {
         let (fed, right) = feed(name, door, &seeds, time, seed);
         println!("fuzz: {name}: {fed} executions, {right} of them read as right");
         assert!(right > 0, "{name}: not even a seed was read");
@@ -178,7 +192,10 @@ fn one_mebibyte_of_a_repeated_fragment_is_parsed_in_time() {
         let bomb = unit.repeat(LONGEST / unit.len());
         for (number, (name, door)) in JSON_DOORS
             .into_iter()
-            .chain([("manifest", testing::parse_manifest as Door)])
+            .chain([
+                ("manifest", testing::parse_manifest as Door),
+                ("acp", testing::parse_agent_output as Door),
+            ])
             .chain(LINK_DOORS.map(|(name, door, _)| (name, door)))
             .enumerate()
         {

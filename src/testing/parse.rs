@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use acp::{Session, SessionReport, SessionStart};
 use config::hosts;
 use config::manifest::Manifest;
 use database::{StoreUrl, parse_messages};
@@ -108,4 +109,20 @@ pub fn parse_broker_message(bytes: &[u8]) -> bool {
 #[must_use]
 pub fn parse_host_line(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(parse_line)
+}
+
+/// Parses the output of an agent over ACP: in the start of a session, and if that is ready, again in
+/// a turn. Returns true if the session could report more than faults.
+#[must_use]
+pub fn parse_agent_output(bytes: &[u8]) -> bool {
+    let mut session = Session::new(SessionStart::default());
+    let mut reports = session.receive(bytes);
+    if session.prompt("turn", "text") {
+        reports.extend(session.receive(bytes));
+    }
+    reports.extend(session.end());
+    let is_fault = |report: &SessionReport| {
+        matches!(report, SessionReport::Fault(_) | SessionReport::Refused(_))
+    };
+    !reports.iter().all(is_fault)
 }
