@@ -21,6 +21,10 @@ use model::mail::protocol::parse_rendered;
 const PROMPT_ROWS: usize = 12;
 /// Ids of ended tool calls to remember: agents report some of them again.
 const ENDED_TOOLS: usize = 256;
+/// Milliseconds without a frame after a change of the size. tmux wraps the rows of a pane again at
+/// once, but tells the size up to 250 ms after it has told the one before. A frame in between would
+/// not find the rows that it replaces.
+const SETTLE_MS: u64 = 300;
 /// Bytes of the last line of a thought.
 const THOUGHT: usize = 1024;
 
@@ -84,6 +88,8 @@ pub struct Conversation {
     pub(crate) commands: CommandList,
     /// The end of the time in which a second Ctrl-C leaves.
     pub(crate) leave_until: Option<u64>,
+    /// No frame is drawn before this time, after a change of the size.
+    settled_at: u64,
 }
 
 /// The progress of the agent's session.
@@ -150,12 +156,22 @@ impl Conversation {
             editor: PromptEditor::default(),
             commands: CommandList::default(),
             leave_until: None,
+            settled_at: 0,
         }
     }
 
-    /// Adapts to a new size of the terminal. The next frame draws the live region again.
-    pub fn resize(&mut self, size: TerminalSize) {
+    /// Adapts to a new size of the terminal. Once it has settled, a frame draws the live region
+    /// again.
+    pub fn resize(&mut self, size: TerminalSize, now: u64) {
         self.screen.resize(size);
+        self.settled_at = now + SETTLE_MS;
+    }
+
+    /// Returns the time of the next frame while the size may change again.
+    pub(crate) fn settling(&self, now: u64) -> Option<u64> {
+        // The clock may have been set back.
+        let is_ahead = now < self.settled_at && self.settled_at <= now + SETTLE_MS;
+        is_ahead.then_some(self.settled_at)
     }
 
     /// Shows a prompt that was sent to the agent. It begins a turn unless one runs.
@@ -250,8 +266,11 @@ impl Conversation {
     }
 
     /// Returns the bytes for the terminal: lines that have been finished, and the live region if it
-    /// has changed. Empty if nothing has.
+    /// has changed. Empty if nothing has, or while the terminal changes its size.
     pub fn frame(&mut self, now: u64) -> Vec<u8> {
+        if self.settling(now).is_some() {
+            return Vec::new();
+        }
         let live = self.live_region(now);
         let lines = self.transcript.take();
         self.screen.write(lines.into_iter(), live)

@@ -43,7 +43,7 @@ impl Conversation {
                 Vec::new()
             }
             Event::Resize(cols, rows) => {
-                self.resize(TerminalSize { rows: *rows, cols: *cols });
+                self.resize(TerminalSize { rows: *rows, cols: *cols }, now);
                 Vec::new()
             }
             _ => Vec::new(),

@@ -45,7 +45,7 @@ impl Conversation {
             turn.since + (elapsed / 1000 + 1) * 1000
         });
         let hint = self.leave_until.filter(|until| *until > now);
-        tick.into_iter().chain(hint).min()
+        tick.into_iter().chain(hint).chain(self.settling(now)).min()
     }
 
     pub(crate) fn live_region(&mut self, now: u64) -> LiveRegion {

@@ -142,8 +142,15 @@ impl Stage {
         rows
     }
 
-    /// Changes the size of the terminal and of the conversation.
+    /// Changes the size of the terminal and of the conversation, and lets it settle.
     pub(super) fn resize(&mut self, cols: u16, rows: u16) {
+        self.resize_terminal(cols, rows);
+        self.conversation.resize(self.size, self.now);
+        self.now += 300;
+    }
+
+    /// Changes the size of the terminal, which the conversation does not know yet.
+    pub(super) fn resize_terminal(&mut self, cols: u16, rows: u16) {
         let all = self.all_rows();
         let (row, column) = self.cursor();
         let cursor_row = all.len() - usize::from(self.size.rows) + usize::from(row);
@@ -173,7 +180,6 @@ impl Stage {
             self.parser.process(format!("\u{1b}[{up}A").as_bytes());
         }
         self.parser.process(format!("\r\u{1b}[{column}C").as_bytes());
-        self.conversation.resize(self.size);
     }
 }
 

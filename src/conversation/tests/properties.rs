@@ -137,16 +137,19 @@ fn apply(conversation: &mut Conversation, happening: Happening, now: &mut u64) {
             conversation.input(&Event::Key(KeyEvent::new(code, modifiers)), *now);
         }
         Happening::Paste(text) => drop(conversation.input(&Event::Paste(text), *now)),
-        Happening::Resize(cols, rows) => conversation.resize(TerminalSize { rows, cols }),
+        Happening::Resize(cols, rows) => conversation.resize(TerminalSize { rows, cols }, *now),
         Happening::Wait(millis) => *now += millis,
         Happening::Frame => {
             check_sequences(&conversation.frame(*now));
+            assert!(conversation.next_frame(*now).is_none_or(|next| next > *now));
+            if conversation.settling(*now).is_some() {
+                return;
+            }
             let size = conversation.screen.size();
             let drawn = conversation.screen.drawn();
             assert!(drawn.rows.len() <= size.live_rows(), "{drawn:?}");
             assert!(drawn.rows.iter().all(|row| row.width() <= size.room()), "{drawn:?}");
             assert!(drawn.cursor_row < drawn.rows.len() && drawn.cursor_column < size.room());
-            assert!(conversation.next_frame(*now).is_none_or(|next| next > *now));
         }
     }
 }

@@ -79,6 +79,57 @@ fn several_resizes_before_a_frame_leave_one_live_region() {
     assert_one_region(&mut stage);
 }
 
+/// Plays changes of the size as tmux does: it wraps the rows at once, and reports the first change at
+/// once but later ones 250 ms after the one before. Meanwhile the agent goes on.
+fn play_resizes_of_tmux(stage: &mut Stage, sizes: &[(u16, u16)]) {
+    let mut told: Option<u64> = None;
+    for (cols, rows) in sizes {
+        stage.resize_terminal(*cols, *rows);
+        if told.is_none_or(|told| stage.now >= told + 250) {
+            stage.conversation.resize(stage.size, stage.now);
+            told = Some(stage.now);
+        }
+        for _ in 0..5 {
+            stage.wait(20);
+            stage.text("word ");
+        }
+    }
+    stage.now = stage.now.max(told.unwrap_or(0) + 250);
+    stage.conversation.resize(stage.size, stage.now);
+    stage.wait(300);
+}
+
+#[test]
+fn ac_14_frames_wait_while_tmux_has_not_told_all_sizes() {
+    let sizes = [(60, 40), (45, 40), (100, 40), (37, 40), (50, 40)];
+    for count in 1..=sizes.len() {
+        let mut stage = Stage::ready(100, 40);
+        stage.prompt("go");
+        let call = tool("1", ToolKind::Execute, &"make ".repeat(20), ToolStatus::InProgress);
+        stage.report(SessionReport::Tool(call));
+        stage.text(&"some words of a paragraph ".repeat(8));
+        play_resizes_of_tmux(&mut stage, &sizes[..count]);
+        assert_one_region(&mut stage);
+        let text = stage.history().join("\n");
+        assert_eq!(text.matches("• run make").count(), 1, "{text}");
+        assert_eq!(text.matches("some").count(), 8, "{text}");
+    }
+}
+
+#[test]
+fn frame_follows_once_the_size_has_settled() {
+    let mut stage = Stage::ready(80, 24);
+    let now = stage.now;
+    stage.conversation.resize(TerminalSize { rows: 24, cols: 60 }, now);
+    assert_eq!(stage.conversation.frame(now + 299), b"");
+    assert_eq!(stage.conversation.next_frame(now + 299), Some(now + 300));
+    assert_ne!(stage.conversation.frame(now + 300), b"");
+    assert_eq!(stage.conversation.next_frame(now + 300), None);
+    // A clock that was set back does not stop the frames.
+    stage.conversation.resize(TerminalSize { rows: 24, cols: 70 }, now + 1_000_000);
+    assert_ne!(stage.conversation.frame(now), b"");
+}
+
 #[test]
 fn wide_characters_are_counted_after_a_resize() {
     let mut stage = Stage::ready(41, 20);
