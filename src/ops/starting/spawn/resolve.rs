@@ -310,9 +310,13 @@ fn check_plan(spec: &LaunchSpec, profile: &Profile) -> Result<Option<String>, Op
         Runs::Wrapped | Runs::Acp if profile.launch.plan.is_empty() => Ok(Some(format!(
             "`{name}` has no mode for planning: only its brief asks it to submit a plan first"
         ))),
-        Runs::Wrapped | Runs::Acp if spec.mode.is_some() => Err(usage(
+        Runs::Wrapped if spec.mode.is_some() => Err(usage(
             format!("profile `{name}` plans in a mode of its own, which it keeps while it runs"),
             Some("omit `--mode` or `--plan`"),
+        )),
+        Runs::Acp if spec.mode.is_some() => Err(usage(
+            format!("profile `{name}` plans in a mode of its own"),
+            Some("omit `--mode`, and give it with the answer to the plan"),
         )),
         Runs::Wrapped | Runs::Acp => Ok(None),
     }
