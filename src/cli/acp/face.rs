@@ -95,6 +95,10 @@ struct LeadWork {
     queued: usize,
     /// The outcome of its last turn.
     outcome: Option<Outcome>,
+    /// It has said something that its next turn must be set off from.
+    has_spoken: bool,
+    /// A turn has begun since then.
+    needs_break: bool,
 }
 
 impl<'a> EditorFace<'a> {
@@ -326,7 +330,15 @@ impl<'a> EditorFace<'a> {
                 self.lead.outcome = Some(end.outcome.clone());
                 self.is_stale = true;
             }
-            report => self.side.report(report),
+            report => {
+                if matches!(report, SessionReport::Text { .. }) {
+                    self.lead.has_spoken = true;
+                    if std::mem::take(&mut self.lead.needs_break) {
+                        self.side.report(&SessionReport::Notice("\n\n".to_owned()));
+                    }
+                }
+                self.side.report(report);
+            }
         }
     }
 
@@ -370,6 +382,7 @@ impl Face for EditorFace<'_> {
             PaneUpdate::Prompt { from, text } => {
                 self.lead.in_turn = true;
                 self.lead.outcome = None;
+                self.lead.needs_break = self.lead.has_spoken;
                 match from {
                     Sender::Typed => self.lead.unsent = self.lead.unsent.saturating_sub(1),
                     Sender::Mail(from) => self.show_mail(&from, &text),
