@@ -48,6 +48,9 @@ const LIMITED: &[&str] = &[
     " resource exhausted ",
 ];
 
+/// The message of JSON-RPC that says nothing.
+const INTERNAL: &str = "Internal error";
+
 const NEEDS_LOGIN: &[&str] =
     &[" 401 ", " log in ", " login ", " logged in ", " api key", " apikey", " unauthorized "];
 
@@ -57,15 +60,12 @@ impl AgentFailure {
     }
 
     pub(crate) fn from_text(text: &str) -> Self {
-        Self { kind: kind_of(0, text), said: one_line(text, LONGEST_TEXT) }
+        Self { kind: kind_of(0, text), said: spoken(text) }
     }
 
     /// Takes a text, and more that only tells its kind.
     pub(crate) fn from_text_and_class(text: &str, class: &Value) -> Self {
-        Self {
-            kind: kind_of(0, &format!("{text} {}", plain(class))),
-            said: one_line(text, LONGEST_TEXT),
-        }
+        Self { kind: kind_of(0, &format!("{text} {}", plain(class))), said: spoken(text) }
     }
 
     pub(crate) fn from_reply(error: &RawValue) -> Self {
@@ -75,6 +75,9 @@ impl AgentFailure {
     /// Reads an error reply. Its code may be outside of the ranges of JSON-RPC, such as 401.
     pub(crate) fn from_error(error: &RpcError) -> Self {
         let mut said = error.message.trim().to_owned();
+        if said == INTERNAL && !error.data.is_null() {
+            said.clear();
+        }
         let own = SAID.iter().filter_map(|name| error.data.get(name)?.as_str());
         for text in own.chain(error.data.as_str()) {
             if !text.trim().is_empty() && !said.contains(text.trim()) {
@@ -83,12 +86,26 @@ impl AgentFailure {
             }
         }
         if said.is_empty() {
-            said = format!("error {}", error.code);
+            said = match error.message.trim() {
+                "" => format!("error {}", error.code),
+                message => message.to_owned(),
+            };
         }
         let classes = CLASSES.iter().filter_map(|name| error.data.get(name)).map(plain);
         let searched = classes.fold(said.clone(), |text, class| format!("{text} {class}"));
-        Self { kind: kind_of(error.code, &searched), said: one_line(&said, LONGEST_TEXT) }
+        Self { kind: kind_of(error.code, &searched), said: spoken(&said) }
     }
+}
+
+/// Returns a text for people: on one line, with the message in place of a JSON document.
+fn spoken(text: &str) -> String {
+    let message = || {
+        let (before, document) = text.split_at(text.find('{')?);
+        let document: Value = serde_json::from_str(document).ok()?;
+        let message = document.pointer("/error/message").or_else(|| document.get("message"))?;
+        Some(format!("{before}{}", message.as_str()?))
+    };
+    one_line(&message().unwrap_or_else(|| text.to_owned()), LONGEST_TEXT)
 }
 
 /// Reads the error of a reply.
@@ -189,7 +206,11 @@ mod tests {
     #[test]
     fn text_has_the_message_and_what_the_data_adds() {
         let cases = [
-            ("Internal error", json!({"details": "401 bad\nkey"}), "Internal error: 401 bad key"),
+            ("Internal error", json!({"details": "401 bad\nkey"}), "401 bad key"),
+            ("Internal error", json!({}), "Internal error"),
+            (r#"{"type": "error", "error": {"message": "no quota"}}"#, Value::Null, "no quota"),
+            (r#"400: {"message": "too long", "code": 400}"#, Value::Null, "400: too long"),
+            ("an odd {\"text\"", Value::Null, "an odd {\"text\""),
             ("Bad key", json!({"message": "Bad key"}), "Bad key"),
             ("", json!("gone"), "gone"),
             ("", Value::Null, "error -32603"),

@@ -68,7 +68,8 @@ fn input_rows<'l>(
     rows
 }
 
-/// Draws the options side by side while they fit, and the hint about keys.
+/// Draws the options side by side while they fit, and the hint about keys. A long option is never
+/// cut: its end may say what it allows.
 fn option_rows(question: &AgentQuestion, room: usize) -> Vec<StyledLine> {
     let mut rows = Vec::new();
     let mut row = StyledLine::default();
@@ -79,7 +80,13 @@ fn option_rows(question: &AgentQuestion, room: usize) -> Vec<StyledLine> {
         if !row.is_empty() && row.width() + 2 + item.width() > room {
             rows.push(std::mem::take(&mut row));
         }
-        row = row.with(Look::PLAIN, "  ");
+        let indent = StyledLine::new(Look::PLAIN, "  ");
+        if item.width() + indent.width() > room {
+            let rest = StyledLine::new(Look::PLAIN, "    ");
+            rows.extend(wrap(&item, &indent, &rest, room, Breaks::Words));
+            continue;
+        }
+        row.append(indent);
         row.append(item);
     }
     if !row.is_empty() {
@@ -136,9 +143,10 @@ pub(crate) fn decided(question: &AgentQuestion, words: &str, cwd: &str, room: us
     } else {
         StyledLine::new(Look::RED, "✗ ")
     };
-    let (verb, who) = match words.split_once(" by ") {
-        Some((verb, who)) => (verb, format!(" (by {who})")),
-        None => (words, String::new()),
+    let (verb, who) = match (words.split_once(" by "), words.split_once(" here: ")) {
+        (_, Some((verb, option))) => (verb, format!(" (here: {option})")),
+        (Some((verb, who)), None) => (verb, format!(" (by {who})")),
+        (None, None) => (words, String::new()),
     };
     let mut line = glyph.with(Look::PLAIN, &format!("{verb}: "));
     let subject = StyledLine::new(Look::PLAIN, &tool::subject(&question.tool, cwd));

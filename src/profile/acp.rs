@@ -11,6 +11,8 @@ pub struct AcpTraits {
     /// What the tokens in its reply to a prompt count.
     #[serde(with = "As::<Choice<UsageCount>>")]
     pub usage: UsageCount,
+    /// A prompt of mail needs a line before the tag of the first message.
+    pub heading: bool,
     /// Begins the text of its answer that says why a turn has failed.
     #[serde(with = "As::<Option<NonBlank>>")]
     pub failure: Option<String>,

@@ -194,7 +194,7 @@ fn failed_load_is_reported_and_a_session_is_made() {
         "data": {"details": "Invalid session identifier"}});
     let reports = agent.reply_error("session/load", error);
     let Some(SessionReport::Refused(failure)) = reports.last() else { panic!("{reports:?}") };
-    let why = format!("{SESSION} cannot be continued: Internal error: Invalid session identifier");
+    let why = format!("{SESSION} cannot be continued: Invalid session identifier");
     assert!(failure.said.ends_with(&why), "{failure:?}");
 }
 

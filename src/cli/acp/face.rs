@@ -26,7 +26,7 @@ use ops::{Context, JournalReader, TeamStore};
 use serde_json::Value;
 use store::TeamWatch;
 use sys::clock::Deadline;
-use teammate::{Face, PaneUpdate};
+use teammate::{ConversationUpdate, Face};
 
 use super::members::{MemberCalls, MemberWork};
 use super::questions;
@@ -377,9 +377,9 @@ impl Face for EditorFace<'_> {
         Some(self.handle(batch))
     }
 
-    fn show(&mut self, update: PaneUpdate, _now: Timestamp) {
+    fn show(&mut self, update: ConversationUpdate, _now: Timestamp) {
         match update {
-            PaneUpdate::Prompt { from, text } => {
+            ConversationUpdate::Prompt { from, text } => {
                 self.lead.in_turn = true;
                 self.lead.outcome = None;
                 self.lead.needs_break = self.lead.has_spoken;
@@ -388,10 +388,10 @@ impl Face for EditorFace<'_> {
                     Sender::Mail(from) => self.show_mail(&from, &text),
                 }
             }
-            PaneUpdate::Report(report) => self.handle_report(&report),
-            PaneUpdate::Decided { id, .. } => drop(self.rejects.remove(&id)),
-            PaneUpdate::Notice(text) => self.side.report(&SessionReport::Notice(text)),
-            PaneUpdate::Status(status) => self.lead.queued = status.queued,
+            ConversationUpdate::Report(report) => self.handle_report(&report),
+            ConversationUpdate::Decided { id, .. } => drop(self.rejects.remove(&id)),
+            ConversationUpdate::Notice(text) => self.side.report(&SessionReport::Notice(text)),
+            ConversationUpdate::Status(status) => self.lead.queued = status.queued,
         }
     }
 

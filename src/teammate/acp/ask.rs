@@ -3,7 +3,7 @@
 
 use super::super::effect::OutboundOp;
 use super::super::words::AgentRole;
-use super::effect::{Effect, PaneUpdate};
+use super::effect::{ConversationUpdate, Effect};
 use super::state::{FiledQuestion, State};
 use acp::{AgentQuestion, AgentToolCall, OptionKind, QuestionId, ToolContent, ToolKind};
 use model::decisions::question::{DENIED, Typed};
@@ -16,6 +16,8 @@ use model::text;
 use model::time::Timestamp;
 use serde_json::{Map, Value, json};
 
+/// Maximum length of the arguments of a tool in a description, in characters.
+const ARGUMENTS: usize = 500;
 /// Maximum length of a reason, in characters.
 const REASON: usize = 500;
 
@@ -51,16 +53,30 @@ fn permission(
     request_id: String,
     input: Value,
 ) -> PermissionRequest {
+    let tool_name = tool_name(tool);
+    // The title of a tool of a server is often its name.
+    let is_named = tool.title.is_empty() || tool_name.contains(&tool.title);
+    let described = if is_named { arguments(&input) } else { Some(tool.title.clone()) };
     PermissionRequest {
         request_id,
         agent_id: Some(state.me.name.to_string()),
-        tool_name: tool_name(tool),
+        tool_name,
         tool_use_id: Some(tool.id.clone()),
-        description: Some(tool.title.clone()).filter(|title| !title.is_empty()),
+        description: described,
         input,
         permission_suggestions: Vec::new(),
         answered_by: None,
     }
+}
+
+/// Returns the arguments of a tool on one line; `None` if it has none.
+fn arguments(input: &Value) -> Option<String> {
+    let input = match input.get("arguments") {
+        Some(arguments @ Value::Object(_)) => arguments,
+        _ => input,
+    };
+    let is_empty = input.as_object().is_none_or(Map::is_empty);
+    (!is_empty).then(|| text::short(&input.to_string(), ARGUMENTS))
 }
 
 /// Returns the name that Claude Code has for a tool of this kind: rules are written with these.
@@ -177,7 +193,7 @@ pub(super) fn answer_in_pane(
         None => "answered",
     };
     let words = format!("{verdict} here: {}", text::short(&name, 80));
-    effects.push(Effect::Show(PaneUpdate::Decided { id, words }));
+    effects.push(Effect::Show(ConversationUpdate::Decided { id, words }));
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
     }
@@ -194,7 +210,7 @@ fn answer(state: &mut State, id: QuestionId, option: Option<&str>) -> bool {
 
 /// Ends the request of a question that the agent has withdrawn.
 pub(super) fn withdrawn(state: &mut State, id: QuestionId, effects: &mut Vec<Effect>) {
-    effects.push(Effect::Show(PaneUpdate::Decided { id, words: "withdrawn".to_owned() }));
+    effects.push(Effect::Show(ConversationUpdate::Decided { id, words: "withdrawn".to_owned() }));
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, None));
     }
@@ -277,8 +293,10 @@ fn decide(
         (true, None) => "the agent has no option to allow it once",
         (false, _) => "denied by the lead",
     };
-    effects
-        .push(Effect::Show(PaneUpdate::Decided { id: filed.question, words: verdict.to_owned() }));
+    effects.push(Effect::Show(ConversationUpdate::Decided {
+        id: filed.question,
+        words: verdict.to_owned(),
+    }));
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     if is_taken && (reason.is_some() || allowed && option.is_none()) {
         // An answer has no text, and in most agents a rejection ends the turn.

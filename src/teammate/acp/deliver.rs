@@ -1,14 +1,14 @@
-//! Delivery of mail as prompts. A message counts as received at the first update of its turn
-//! (AC-01). Before it is sent that is journaled, so that a later run knows which messages are in
-//! doubt, and looks for them in the loaded conversation.
+//! Delivery of mail as prompts. A message counts as received once its turn has an update and has
+//! lasted for a second, or has ended (AC-01). Before it is sent that is journaled, so that a later
+//! run knows which messages are in doubt, and looks for them in the loaded conversation.
 
 use super::super::effect::MemberEffect;
 use super::super::words::AgentRole;
-use super::effect::{Effect, PaneUpdate};
+use super::effect::{ConversationUpdate, Effect};
 use super::state::{RunningPrompt, State, SteeredMail};
 use conversation::Sender;
 use model::mail::envelope::Envelope;
-use model::mail::protocol::render_for_agent;
+use model::mail::protocol::{MAIL_HEADING, render_for_agent};
 use model::team::event::EventKind;
 use model::text::line_breaks;
 use model::time::Timestamp;
@@ -17,6 +17,8 @@ use model::time::Timestamp;
 const MOST_BYTES: usize = 64 * 1024;
 /// Milliseconds after the end of a turn in which the reply to a message for it may follow.
 const REPLY_MS: u64 = 2000;
+/// Time in milliseconds after which all agents that were tried had stored a prompt.
+pub(super) const STORED_MS: u64 = 1000;
 /// Tag of a prompt that a person has typed.
 const TYPED: &str = "typed";
 /// Told to the agent before a message that it may have received already.
@@ -53,7 +55,7 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     }
     if let Some(text) = state.typed.pop_front() {
         send(state, TYPED, Vec::new(), &text, now);
-        effects.push(Effect::Show(PaneUpdate::Prompt { from: Sender::Typed, text }));
+        effects.push(Effect::Show(ConversationUpdate::Prompt { from: Sender::Typed, text }));
         return;
     }
     let pauses = [state.limited_until(), state.settled_at()];
@@ -67,10 +69,10 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     let text = mail.iter().map(|envelope| render(state, envelope)).collect::<Vec<_>>();
     journal_submitted(state, &ids, effects);
     let tag = ids[0].clone();
-    send(state, &tag, ids, &text.join("\n\n"), now);
+    send(state, &tag, ids, &joined(state, &text), now);
     effects.extend(mail.into_iter().map(|envelope| {
         let from = Sender::Mail(envelope.from);
-        Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
+        Effect::Show(ConversationUpdate::Prompt { from, text: envelope.text })
     }));
 }
 
@@ -89,7 +91,13 @@ fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str, now: Timesta
     state.session.prompt(tag, text);
     (state.failure, state.limit) = (None, None);
     state.last_words.clear();
-    state.turn = Some(RunningPrompt { ids, is_received: false, heard_at: now, is_silent: false });
+    state.turn = Some(RunningPrompt {
+        ids,
+        is_received: false,
+        stored_at: now.plus_ms(STORED_MS),
+        heard_at: now,
+        is_silent: false,
+    });
     state.turns += 1;
     state.changed.clear();
 }
@@ -113,6 +121,12 @@ fn render(state: &State, envelope: &Envelope) -> String {
     render_for_agent(Some(msg_id), from, color.as_deref(), summary.as_deref(), &body)
 }
 
+/// Joins rendered messages to a prompt.
+fn joined(state: &State, messages: &[String]) -> String {
+    let heading = state.facts.needs_heading.then(|| MAIL_HEADING.to_owned());
+    heading.into_iter().chain(messages.iter().cloned()).collect::<Vec<_>>().join("\n\n")
+}
+
 /// Ids of the messages that are with the agent and are not acknowledged.
 pub(super) fn under_way(state: &State) -> impl Iterator<Item = &String> {
     let turn = state.turn.iter().flat_map(|turn| &turn.ids);
@@ -120,9 +134,17 @@ pub(super) fn under_way(state: &State) -> impl Iterator<Item = &String> {
 }
 
 /// The agent has received its prompt.
-pub(super) fn received(state: &mut State, effects: &mut Vec<Effect>) {
-    let Some(turn) = &mut state.turn else { return };
-    turn.is_received = true;
+pub(super) fn received(state: &mut State) {
+    if let Some(turn) = &mut state.turn {
+        turn.is_received = true;
+    }
+}
+
+/// Acknowledges what the agent has received and stored: one that is killed before that knows
+/// nothing of it (AC-02).
+pub(super) fn acknowledge_stored(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let is_stored = |turn: &&mut RunningPrompt| turn.is_received && turn.stored_at <= now;
+    let Some(turn) = state.turn.as_mut().filter(is_stored) else { return };
     let ids = std::mem::take(&mut turn.ids);
     acknowledge(state, ids, effects);
 }
@@ -168,14 +190,14 @@ pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
     let ids: Vec<String> = urgent.iter().map(|envelope| envelope.msg_id.clone()).collect();
     state.interrupted.extend(ids.iter().cloned());
     let text: Vec<String> = urgent.iter().map(|envelope| render(state, envelope)).collect();
-    if state.session.steer(&ids[0], &text.join("\n\n")) {
+    if state.session.steer(&ids[0], &joined(state, &text)) {
         state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
         let steered = SteeredMail { turn: state.turns, ids: ids.clone(), reply_by: None };
         state.steered.insert(ids[0].clone(), steered);
         journal_submitted(state, &ids, effects);
         effects.extend(urgent.into_iter().map(|envelope| {
             let from = Sender::Mail(envelope.from);
-            Effect::Show(PaneUpdate::Prompt { from, text: envelope.text })
+            Effect::Show(ConversationUpdate::Prompt { from, text: envelope.text })
         }));
     } else if state.session.cancel() {
         let (kind, reason) = (EventKind::TurnInterrupted, None);

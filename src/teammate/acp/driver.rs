@@ -130,7 +130,12 @@ fn facts(profile: &Profile) -> AgentFacts {
     let modes = profile.launch.modes.iter();
     let modes: BTreeMap<_, _> =
         modes.filter_map(|(mode, words)| Some((*mode, words.first()?.clone()))).collect();
-    AgentFacts { modes, seen: profile.seen.clone(), install: profile.install.clone() }
+    AgentFacts {
+        needs_heading: profile.acp.heading,
+        modes,
+        seen: profile.seen.clone(),
+        install: profile.install.clone(),
+    }
 }
 
 /// Returns phalanx's own server of tools, which acts with the identity and the environment of this

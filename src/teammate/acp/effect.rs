@@ -1,7 +1,7 @@
 //! Effects of the step of a member over ACP, which the driver executes in order.
 
 use super::super::effect::MemberEffect;
-pub(super) use super::face::PaneUpdate;
+
 use model::team::event::EventKind;
 
 /// An action of the driver.
@@ -16,8 +16,8 @@ pub(super) enum Effect {
     },
     /// Write to the agent's standard input.
     Write(Vec<u8>),
-    /// Show something in the pane.
-    Show(PaneUpdate),
+    /// Show something to the person.
+    Show(ConversationUpdate),
     /// End the agent: close its standard input, then signals. Reports `Ended`.
     End,
 }

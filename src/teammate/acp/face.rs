@@ -9,7 +9,7 @@ use model::time::Timestamp;
 
 /// Something that has happened in a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub enum PaneUpdate {
+pub enum ConversationUpdate {
     /// A prompt that is sent to the agent now.
     Prompt {
         from: Sender,
@@ -30,7 +30,7 @@ pub trait Face {
     /// Waits until the person has done something. `None`: there is no person any more. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Option<Vec<ConversationAction>>>;
 
-    fn show(&mut self, update: PaneUpdate, now: Timestamp);
+    fn show(&mut self, update: ConversationUpdate, now: Timestamp);
 
     /// Writes what is due now.
     fn draw(&mut self, now: Timestamp);

@@ -15,7 +15,7 @@ mod state;
 mod terminal;
 
 pub(super) use driver::{AcpDriver, AcpOptions, open};
-pub use face::{Face, PaneUpdate};
+pub use face::{ConversationUpdate, Face};
 
 #[cfg(test)]
 mod tests;

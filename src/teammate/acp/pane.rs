@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::face::{Face, PaneUpdate};
+use super::face::{ConversationUpdate, Face};
 use super::terminal::PaneTerminal;
 use conversation::{Conversation, ConversationAction, Options};
 use model::time::Timestamp;
@@ -44,14 +44,14 @@ impl Face for Pane {
         Some(self.view.input(&event, ops::now().0))
     }
 
-    fn show(&mut self, update: PaneUpdate, now: Timestamp) {
+    fn show(&mut self, update: ConversationUpdate, now: Timestamp) {
         self.is_changed = true;
         match update {
-            PaneUpdate::Prompt { from, text } => self.view.prompt(from, &text, now.0),
-            PaneUpdate::Report(report) => self.view.report(&report, now.0),
-            PaneUpdate::Decided { id, words } => self.view.decided(id, &words),
-            PaneUpdate::Notice(text) => self.view.notice(&text),
-            PaneUpdate::Status(status) => self.view.set_status(status),
+            ConversationUpdate::Prompt { from, text } => self.view.prompt(from, &text, now.0),
+            ConversationUpdate::Report(report) => self.view.report(&report, now.0),
+            ConversationUpdate::Decided { id, words } => self.view.decided(id, &words),
+            ConversationUpdate::Notice(text) => self.view.notice(&text),
+            ConversationUpdate::Status(status) => self.view.set_status(status),
         }
     }
 

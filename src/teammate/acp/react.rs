@@ -8,7 +8,7 @@ use super::super::state::{Leaving, PAUSE_MS, Pending, follow_clock};
 use super::super::words::{self, AgentRole};
 use super::ask::{self, AnswerEffect};
 use super::deliver;
-use super::effect::{Effect, PaneUpdate};
+use super::effect::{ConversationUpdate, Effect};
 use super::event::Event;
 use super::state::{LAST_WORDS, SILENCE_MS, State};
 use acp::{
@@ -42,6 +42,8 @@ impl State {
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
         times.extend(self.settled_at());
         times.extend(self.steered.values().filter_map(|steered| steered.reply_by));
+        let unstored = self.turn.as_ref().filter(|turn| turn.is_received && !turn.ids.is_empty());
+        times.extend(unstored.map(|turn| turn.stored_at));
         let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && !self.is_asked());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
         // One that has passed since the last event is due now.
@@ -52,15 +54,15 @@ impl State {
 /// Applies an event to the state and returns the effects to execute.
 pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
+    let of_turn = state.turn.iter_mut().flat_map(|turn| [&mut turn.heard_at, &mut turn.stored_at]);
     let times = [
-        state.turn.as_mut().map(|turn| &mut turn.heard_at),
         state.outbox.pause_until.as_mut(),
         state.leaving.as_mut().map(|leaving| &mut leaving.by),
         state.closing.as_mut().map(|closing| &mut closing.by),
         Some(&mut state.ready_at),
     ];
     let replies = state.steered.values_mut().filter_map(|steered| steered.reply_by.as_mut());
-    follow_clock(&mut state.now, now, times.into_iter().flatten().chain(replies));
+    follow_clock(&mut state.now, now, times.into_iter().flatten().chain(of_turn).chain(replies));
     match event {
         Event::Output(bytes) => {
             note_output(state, now);
@@ -143,7 +145,7 @@ fn handle_report(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    effects.push(Effect::Show(PaneUpdate::Report(Box::new(report.clone()))));
+    effects.push(Effect::Show(ConversationUpdate::Report(Box::new(report.clone()))));
     match report {
         SessionReport::Initialized(agent) => greet(state, &agent, effects),
         SessionReport::Ready { session, found, .. } => {
@@ -161,7 +163,7 @@ fn handle_report(
         SessionReport::Text { message, text } => keep_last_words(state, message, &text),
         SessionReport::Tool(call) => note_changes(state, &call),
         SessionReport::Model(model) => state.model = Some(model),
-        SessionReport::Received { .. } => deliver::received(state, effects),
+        SessionReport::Received { .. } => deliver::received(state),
         SessionReport::Steered { tag, result } => deliver::steered(state, &tag, result, effects),
         SessionReport::Asked(question) => ask::file(state, &question, now),
         SessionReport::Withdrawn { id } => ask::withdrawn(state, id, effects),
@@ -200,7 +202,7 @@ fn greet(state: &State, agent: &AgentInfo, effects: &mut Vec<Effect>) {
         text::short(&agent.version, 40),
         install.unwrap_or_default()
     );
-    effects.push(Effect::Show(PaneUpdate::Notice(text.clone())));
+    effects.push(Effect::Show(ConversationUpdate::Notice(text.clone())));
     effects.push(Effect::Member(MemberEffect::Warn(text)));
 }
 
@@ -270,11 +272,11 @@ fn handle_end(
     let Some(leaving) = state.leaving else {
         let said = said.map(|said| format!(": {said}")).unwrap_or_default();
         let words = format!("the agent has exited with code {code}{said}");
-        effects.push(Effect::Show(PaneUpdate::Notice(words)));
+        effects.push(Effect::Show(ConversationUpdate::Notice(words)));
         return close(state, if code == 0 { 1 } else { code }, now);
     };
     if let Some(said) = said.filter(|_| leaving.code != 0) {
-        effects.push(Effect::Show(PaneUpdate::Notice(said)));
+        effects.push(Effect::Show(ConversationUpdate::Notice(said)));
     }
     close(state, leaving.code, now);
 }
@@ -282,7 +284,7 @@ fn handle_end(
 /// Ends the turn and the questions of an agent that is gone.
 fn end_session(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     // A message without a receipt stays unread, and the next run looks for it.
-    if let Some(turn) = state.turn.as_mut().filter(|turn| !turn.is_received) {
+    if let Some(turn) = &mut state.turn {
         turn.ids.clear();
     }
     for report in state.session.end() {
@@ -456,6 +458,7 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if state.leaving.is_some() {
         return;
     }
+    deliver::acknowledge_stored(state, now, effects);
     deliver::give_up_replies(state, now);
     if !state.teamless {
         deliver::advance_urgent(state, effects);
@@ -517,7 +520,7 @@ fn show_status(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     };
     if status != state.shown {
         state.shown = status.clone();
-        effects.push(Effect::Show(PaneUpdate::Status(status)));
+        effects.push(Effect::Show(ConversationUpdate::Status(status)));
     }
 }
 

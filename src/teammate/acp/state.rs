@@ -27,6 +27,8 @@ pub(super) const LAST_WORDS: usize = 600;
 /// What the agent is to be set up with, besides its session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct AgentFacts {
+    /// A prompt of mail needs a heading.
+    pub(super) needs_heading: bool,
     /// Words of the profile for each mode.
     pub(super) modes: BTreeMap<Mode, String>,
     /// The version with which its profile was tried, and the command line that installs it.
@@ -37,10 +39,12 @@ pub(super) struct AgentFacts {
 /// A prompt that the agent works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunningPrompt {
-    /// Ids of its messages; none if a person has typed it.
+    /// Ids of its messages that are not acknowledged.
     pub(super) ids: Vec<String>,
     /// The agent has received it.
     pub(super) is_received: bool,
+    /// Time from which an agent that has received it has also stored it.
+    pub(super) stored_at: Timestamp,
     /// Time of the agent's last output, or of the last answer: until then the agent has waited.
     pub(super) heard_at: Timestamp,
     /// The silence is on record.

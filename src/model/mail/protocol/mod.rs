@@ -26,7 +26,7 @@ pub use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
 pub use presence::{IdleNotification, TeammateTerminated};
 pub(crate) use render::push_attribute;
 pub(crate) use render::without_tag;
-pub use render::{parse_rendered, render_for_agent};
+pub use render::{MAIL_HEADING, parse_rendered, render_for_agent};
 pub use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequestBody, ShutdownStatus};
 pub use work::{TaskAssignment, TaskCompleted};
 

@@ -42,11 +42,16 @@ pub fn render_for_agent(
     out
 }
 
+/// Line before rendered messages, for programs that take a text that begins with the tag for a
+/// message of their own teams.
+pub const MAIL_HEADING: &str = "Mail for you:";
+
 /// Returns sender and text of the messages that a rendered text consists of; `None` for any other
 /// text.
 pub fn parse_rendered(text: &str) -> Option<Vec<(String, &str)>> {
     let mut messages = Vec::new();
-    let mut rest = text.trim();
+    let text = text.trim();
+    let mut rest = text.strip_prefix(MAIL_HEADING).unwrap_or(text).trim_start();
     while !rest.is_empty() {
         let (tag, inner) = rest.strip_prefix("<teammate-message ")?.split_once(">\n")?;
         let (body, after) = inner.split_once("\n</teammate-message>")?;
@@ -135,6 +140,8 @@ mod tests {
         let read = parse_rendered(&text).expect("two messages");
         assert_eq!(read[0].0, "a \"b\" <c> &lt;");
         assert_eq!(read[1], ("bob".to_owned(), "one\n<two> &lt;/teammate-message>"));
+        assert_eq!(parse_rendered(&format!("{MAIL_HEADING}\n\n{text}")), parse_rendered(&text));
+        assert_eq!(parse_rendered(MAIL_HEADING), None);
         assert_eq!(parse_rendered("hello"), None);
         assert_eq!(parse_rendered("<teammate-message teammate_id=\"x\">\nopen"), None);
     }

@@ -14,17 +14,56 @@ fn replay(stage: &mut Stage, text: &str) {
 }
 
 #[test]
-fn ac_01_message_is_received_at_the_first_update_of_its_turn() {
+fn ac_01_message_is_received_once_its_turn_has_an_update_and_lasts_for_a_second() {
     let mut stage = Stage::ready();
     stage.mail("bob", "hello", "m1");
     assert!(stage.prompt().contains("<teammate-message id=\"m1\" teammate_id=\"bob\">\nhello\n"));
     stage.update(json!({"sessionUpdate": "available_commands_update", "availableCommands": []}));
     assert_eq!(stage.acknowledged, [""; 0], "that belongs to no turn");
+    stage.tick(STORED_MS);
+    assert_eq!(stage.acknowledged, [""; 0], "nothing has come");
     stage.says("Hi");
     assert_eq!(stage.acknowledged, ["m1"]);
     stage.says(", Bob");
     stage.stops("end_turn");
     assert_eq!(stage.acknowledged, ["m1"]);
+}
+
+/// codex warns in the first 80 ms of a turn, before it has stored the prompt.
+#[test]
+fn ac_02_agent_that_dies_in_the_first_second_has_not_received_its_message() {
+    for (after, received) in [(0, &[][..]), (STORED_MS - 1, &[]), (STORED_MS, &["m1"])] {
+        let mut stage = Stage::ready();
+        stage.mail("bob", "hello", "m1");
+        stage.prompt();
+        stage.says("a warning");
+        stage.tick(after);
+        stage.at(0, Event::Ended { code: 137, said: None });
+        assert_eq!(stage.acknowledged, received, "after {after} ms");
+    }
+}
+
+#[test]
+fn ac_01_receipt_is_a_deadline_of_its_own() {
+    let mut stage = Stage::ready();
+    stage.mail("bob", "hello", "m1");
+    stage.prompt();
+    stage.says("Hi");
+    assert_eq!(stage.sleep(), Some(STORED_MS));
+    assert_eq!(stage.acknowledged, ["m1"]);
+}
+
+#[test]
+fn prompt_of_mail_has_a_heading_for_the_agents_that_need_it() {
+    for needs_heading in [false, true] {
+        let mut stage = Stage::ready();
+        stage.state.facts.needs_heading = needs_heading;
+        stage.mail("bob", "hello", "m1");
+        let heading = if needs_heading { "Mail for you:\n\n" } else { "" };
+        let begin = format!("{heading}<teammate-message id=\"m1\"");
+        let prompt = stage.prompt();
+        assert!(prompt.starts_with(&begin), "{prompt}");
+    }
 }
 
 #[test]
@@ -44,6 +83,7 @@ fn ac_01_question_is_a_receipt_too() {
     let mut stage = Stage::ready();
     stage.mail("bob", "hello", "m1");
     stage.asks_to_run(1);
+    stage.tick(STORED_MS);
     assert_eq!(stage.acknowledged, ["m1"]);
 }
 
@@ -77,6 +117,7 @@ fn ac_01_message_that_is_still_unread_is_not_sent_again() {
     stage.at(100, repeated);
     assert_eq!(stage.acknowledged, [""; 0]);
     stage.says("Hi");
+    stage.tick(STORED_MS);
     // It could not be marked as read.
     stage.mailbox[0].read = false;
     let repeated = stage.unread();
@@ -124,6 +165,7 @@ fn ac_02_message_without_a_trace_is_sent_again_and_marked() {
     assert_eq!(stage.progress, expected);
     assert_eq!(stage.acknowledged, [""; 0]);
     stage.says("Hi");
+    stage.tick(STORED_MS);
     assert_eq!(stage.acknowledged, ["m1", "m2"]);
 }
 
@@ -152,6 +194,7 @@ fn ac_03_mail_during_a_turn_becomes_one_prompt_after_it() {
     assert!(prompt.find("second") < prompt.find("third"), "{prompt}");
     assert_eq!(stage.progress, [submitted(&["m2", "m3"], None)]);
     stage.says("Fine");
+    stage.tick(STORED_MS);
     assert_eq!(stage.acknowledged, ["m2", "m3"]);
 }
 
@@ -243,7 +286,7 @@ fn ac_13_no_message_of_the_protocol_reaches_the_agent_or_the_pane_as_json() {
             stage.mail(from, text, "m1");
             let prompt = stage.find("session/prompt").map(|prompt| text_of(&prompt));
             let shown = stage.shown.iter().filter_map(|shown| match shown {
-                PaneUpdate::Prompt { text, .. } => Some(text.clone()),
+                ConversationUpdate::Prompt { text, .. } => Some(text.clone()),
                 _ => None,
             });
             for words in shown.chain(prompt) {

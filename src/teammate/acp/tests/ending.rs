@@ -6,7 +6,7 @@ use sys::signal::Signal;
 
 fn exit_words(stage: &Stage) -> Vec<&str> {
     let notices = stage.shown.iter().filter_map(|shown| match shown {
-        PaneUpdate::Notice(text) => Some(text.as_str()),
+        ConversationUpdate::Notice(text) => Some(text.as_str()),
         _ => None,
     });
     notices.collect()

@@ -17,7 +17,8 @@ use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::{MemberEvent, Requests};
 use super::super::state::Me;
 use super::super::words::AgentRole;
-use super::effect::{Effect, PaneUpdate};
+use super::deliver::STORED_MS;
+use super::effect::{ConversationUpdate, Effect};
 use super::event::Event;
 use super::react::react;
 use super::state::{AgentFacts, State};
@@ -59,7 +60,7 @@ struct Stage {
     acknowledged: Vec<String>,
     progress: Vec<Progress>,
     warnings: Vec<String>,
-    shown: Vec<PaneUpdate>,
+    shown: Vec<ConversationUpdate>,
     is_ended: bool,
     /// Outbound operations are not reported as done.
     is_stuck: bool,
@@ -76,6 +77,7 @@ impl Stage {
             backend: "tmux",
         };
         let facts = AgentFacts {
+            needs_heading: false,
             modes: BTreeMap::from([
                 (Mode::Plan, "plan".to_owned()),
                 (Mode::AcceptEdits, "autoEdit".to_owned()),
@@ -142,6 +144,8 @@ impl Stage {
         let mut stage = Stage::ready_as(AgentRole::Teammate, can_steer);
         stage.mail("bob", "begin", "m1");
         stage.prompt();
+        stage.says("on it");
+        stage.tick(STORED_MS);
         stage.says("on it");
         stage.forget();
         stage

@@ -41,6 +41,7 @@ fn ac_07_refused_steering_cancels_the_turn() {
         stage.stops("cancelled");
         assert!(stage.prompt().contains("id=\"u1\""), "{reply}");
         stage.says("Stopped");
+        stage.tick(STORED_MS);
         assert_eq!(stage.acknowledged, ["u1"], "{reply}");
         assert_eq!(stage.find("_session/steering"), None);
     }
@@ -145,6 +146,7 @@ fn ac_07_urgent_message_without_a_reply_is_a_prompt_after_its_turn() {
         stage.line(&json!({"id": steering["id"], "result": {"outcome": "injected"}}));
         assert_eq!(stage.acknowledged, [""; 0]);
         stage.says("Stopped");
+        stage.tick(STORED_MS);
         assert_eq!(stage.acknowledged, ["u1"]);
         stage.stops("end_turn");
         assert!(!stage.has_prompt());
