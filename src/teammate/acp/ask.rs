@@ -3,7 +3,8 @@
 
 use super::super::effect::OutboundOp;
 use super::super::words::AgentRole;
-use super::effect::{ConversationUpdate, Effect};
+use super::effect::Effect;
+use super::face::ConversationUpdate;
 use super::state::{FiledQuestion, State};
 use acp::{AgentQuestion, AgentToolCall, OptionKind, QuestionId, ToolContent, ToolKind};
 use model::decisions::question::{DENIED, Typed};

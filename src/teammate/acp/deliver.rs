@@ -4,7 +4,8 @@
 
 use super::super::effect::MemberEffect;
 use super::super::words::AgentRole;
-use super::effect::{ConversationUpdate, Effect};
+use super::effect::Effect;
+use super::face::ConversationUpdate;
 use super::state::{RunningPrompt, State, SteeredMail};
 use conversation::Sender;
 use model::mail::envelope::Envelope;

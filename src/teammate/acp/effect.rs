@@ -1,7 +1,7 @@
 //! Effects of the step of a member over ACP, which the driver executes in order.
 
 use super::super::effect::MemberEffect;
-
+use super::face::ConversationUpdate;
 use model::team::event::EventKind;
 
 /// An action of the driver.

@@ -8,8 +8,9 @@ use super::super::state::{Leaving, PAUSE_MS, Pending, follow_clock};
 use super::super::words::{self, AgentRole};
 use super::ask::{self, AnswerEffect};
 use super::deliver;
-use super::effect::{ConversationUpdate, Effect};
+use super::effect::Effect;
 use super::event::Event;
+use super::face::ConversationUpdate;
 use super::state::{LAST_WORDS, SILENCE_MS, State};
 use acp::{
     AgentFailure, AgentInfo, AgentToolCall, EndedTurn, FailureKind, ModeChoice, Outcome,
