@@ -74,10 +74,9 @@ impl AgentFailure {
 
     /// Reads an error reply. Its code may be outside of the ranges of JSON-RPC, such as 401.
     pub(crate) fn from_error(error: &RpcError) -> Self {
-        let mut said = error.message.trim().to_owned();
-        if said == INTERNAL && !error.data.is_null() {
-            said.clear();
-        }
+        let message = error.message.trim();
+        let own = message.strip_prefix(INTERNAL).map(|rest| rest.trim_start_matches([':', ' ']));
+        let mut said = own.unwrap_or(message).to_owned();
         let own = SAID.iter().filter_map(|name| error.data.get(name)?.as_str());
         for text in own.chain(error.data.as_str()) {
             if !text.trim().is_empty() && !said.contains(text.trim()) {
@@ -86,7 +85,7 @@ impl AgentFailure {
             }
         }
         if said.is_empty() {
-            said = match error.message.trim() {
+            said = match message {
                 "" => format!("error {}", error.code),
                 message => message.to_owned(),
             };
@@ -208,6 +207,7 @@ mod tests {
         let cases = [
             ("Internal error", json!({"details": "401 bad\nkey"}), "401 bad key"),
             ("Internal error", json!({}), "Internal error"),
+            ("Internal error: invalid x-api-key", Value::Null, "invalid x-api-key"),
             (r#"{"type": "error", "error": {"message": "no quota"}}"#, Value::Null, "no quota"),
             (r#"400: {"message": "too long", "code": 400}"#, Value::Null, "400: too long"),
             ("an odd {\"text\"", Value::Null, "an odd {\"text\""),

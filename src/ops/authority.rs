@@ -112,7 +112,7 @@ impl Action {
                 "`host list`, `host check`, `host lost`, `host serve`, `store init`, `store check`, `store export`, \
                  `store import`"
             }
-            Action::Lead => "`lead`, `up` of a team that exists",
+            Action::Lead => "`lead`, `acp`, `up` of a team that exists",
             Action::Adopt => "`adopt`",
             Action::Down => "`down`",
             Action::Delete => "`team delete`, `rm`",

@@ -207,7 +207,10 @@ impl<'a> EditorFace<'a> {
         let (id, answer) = (RequestId::parse(key).ok()?, questions::answer(&option?)?);
         match ops::decisions::decide::answer(self.ctx, self.team, &id, &answer) {
             Ok(answered) => self.settle(&answered.question),
-            Err(e) => self.side.settle(key, ToolStatus::Failed, &e.to_string()),
+            Err(e) => {
+                let words = format!("{e}; answer it in a terminal: phalanx answer {key}");
+                self.side.settle(key, ToolStatus::Failed, &words);
+            }
         }
         self.is_stale = true;
         None
@@ -217,7 +220,11 @@ impl<'a> EditorFace<'a> {
     fn read_states(&mut self) {
         self.is_stale = false;
         self.states = Deadline::after(STATES);
-        let Ok(status) = ops::members::status::status(self.team) else { return };
+        let Ok(status) = ops::members::status::status(self.team) else {
+            // Nobody works for a team that is gone.
+            self.others_work &= self.team.exists();
+            return;
+        };
         let works: Vec<MemberWork> = status.members.iter().map(work).collect();
         for call in self.members.observe(&works) {
             self.side.tool(&call);
@@ -249,7 +256,9 @@ impl<'a> EditorFace<'a> {
             if !self.shown.insert(key.to_owned()) {
                 continue;
             }
-            match questions::question(request) {
+            let preview = ops::decisions::decide::approval_preview(self.ctx, self.team, request);
+            let preview = preview.ok().flatten();
+            match questions::question(request, preview.as_ref()) {
                 Some(asked) => self.side.ask(key, &asked.tool, &asked.options),
                 None => {
                     let summary = text::line(&request.summary());

@@ -29,8 +29,7 @@ use model::members::mode::Mode;
 use model::team::Team;
 use model::team::event::{EventKind, Note};
 use model::time::Timestamp;
-pub use preview::ApprovalPreview;
-pub(crate) use preview::approval_preview;
+pub use preview::{ApprovalPreview, approval_preview};
 use store::{StoreError, TeamStore};
 use sys::rand;
 

@@ -23,7 +23,7 @@ pub struct ApprovalPreview {
 ///
 /// # Errors
 /// A failed read of the store.
-pub(crate) fn approval_preview(
+pub fn approval_preview(
     ctx: &Context,
     team: &TeamStore,
     question: &Question,
