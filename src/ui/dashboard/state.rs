@@ -229,7 +229,7 @@ impl Dashboard {
         self.last_words = snapshot
             .messages
             .iter()
-            .filter(|message| !is_idle_notification(&message.envelope.text))
+            .filter(|message| is_told(&message.envelope.text))
             .map(|message| (message.envelope.from.clone(), in_one_line(&message.envelope)))
             .collect();
         self.ended = snapshot.status.left.iter().map(ended_member).collect();
@@ -455,9 +455,16 @@ impl Dashboard {
     }
 }
 
-/// Returns true for a message that a program sends whenever it becomes idle.
-fn is_idle_notification(text: &str) -> bool {
-    matches!(Message::parse(text), Message::IdleNotification(_))
+/// Returns false for a message whose words do not last: that a program is idle, and what it asks,
+/// which is shown while it is open.
+fn is_told(text: &str) -> bool {
+    !matches!(
+        Message::parse(text),
+        Message::IdleNotification(_)
+            | Message::PermissionRequest(_)
+            | Message::SandboxPermissionRequest(_)
+            | Message::PlanApprovalRequest(_)
+    )
 }
 
 /// Returns true for an activity in which no run goes on.

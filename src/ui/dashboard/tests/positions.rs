@@ -252,3 +252,19 @@ fn failed_task_is_to_do_before_blocked_ones_and_not_in_progress() {
     assert_eq!(column(BoardColumn::ToDo), [6, 7, 4, 5]);
     assert_eq!(column(BoardColumn::Doing), [3]);
 }
+
+/// ST-01: the row of a member says what it asks only while the request is open.
+#[test]
+fn st_01_decided_request_leaves_the_row_of_its_member() {
+    let request = r#"{"type":"permission_request","request_id":"perm-1","agent_id":"eve","tool_name":"Bash","input":{"command":"ls"}}"#;
+    let plan = r##"{"type":"plan_approval_request","request_id":"plan-1","planContent":"# P"}"##;
+    for text in [request, plan] {
+        let mut dashboard = Dashboard::new("site", THEME);
+        let mut snapshot = sample();
+        let told = message("eve", "team-lead", "I found the cause", 60);
+        snapshot.messages = Arc::new(vec![told, message("eve", "team-lead", text, 30)]);
+        dashboard.set_snapshot(snapshot);
+        let words = dashboard.last_words.get("eve").map(String::as_str);
+        assert_eq!(words, Some("I found the cause"), "{text}");
+    }
+}
