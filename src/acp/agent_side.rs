@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::client_wire::{OpenParams, PermissionReply, PromptParams, option, tool_call, update};
-use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, replace_lone_surrogates};
+use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, readable};
 use crate::report::{
     AgentFailure, AgentToolCall, FailureKind, Outcome, QuestionOption, SessionReport, ToolStatus,
 };
@@ -229,13 +229,7 @@ impl AgentSide {
             self.writer.reply_error(&Value::Null, PARSE_ERROR, "the line is too long");
             return None;
         };
-        let mut text = String::from_utf8_lossy(bytes);
-        if text.trim().is_empty() {
-            return None;
-        }
-        if memchr::memchr(b'\\', text.as_bytes()).is_some() {
-            replace_lone_surrogates(text.to_mut());
-        }
+        let text = readable(bytes)?;
         let Ok(message) = serde_json::from_str::<RpcMessage<'_>>(&text) else {
             self.writer.reply_error(&Value::Null, PARSE_ERROR, "the line is no message");
             return None;

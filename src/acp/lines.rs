@@ -1,6 +1,8 @@
 //! Splits the bytes of an agent into lines. Each byte is scanned once, and memory is bounded by the
 //! longest line that is accepted.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 
 /// The longest line that is accepted, in bytes. The longest seen, a list of commands, has 560 kB.
@@ -80,6 +82,18 @@ impl LineSplitter {
 
 fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Returns a line as text that serde_json can read; `None` for a blank one.
+pub(crate) fn readable(line: &[u8]) -> Option<Cow<'_, str>> {
+    let mut text = String::from_utf8_lossy(line);
+    if text.trim().is_empty() {
+        return None;
+    }
+    if memchr(b'\\', text.as_bytes()).is_some() {
+        replace_lone_surrogates(text.to_mut());
+    }
+    Some(text)
 }
 
 /// Replaces each `\uXXXX` that is half of a surrogate pair, which JavaScript writes when it cuts a

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::calls::CallTable;
 use crate::early::EarlyUpdates;
 use crate::failure::one_line;
-use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, replace_lone_surrogates};
+use crate::lines::{InputLine, LONGEST_LINE, LineSplitter, readable};
 use crate::questions::{QuestionTable, cancelled, selected};
 use crate::replay::UserMessages;
 use crate::report::{
@@ -57,7 +57,7 @@ pub struct Session {
     pub(crate) settings: SessionSettings,
     /// The modes of the start that are not set yet.
     pub(crate) start_modes: VecDeque<ModeChoice>,
-    /// The mode that was asked for last before the session was ready.
+    /// The last mode that the owner has set before the session was ready.
     pub(crate) later_mode: Option<ModeChoice>,
     pub(crate) calls: CallTable,
     pub(crate) questions: QuestionTable,
@@ -288,13 +288,7 @@ impl Session {
             InputLine::Whole(bytes) => bytes,
             InputLine::TooLong => return self.fault("a line was skipped", "it is too long"),
         };
-        let mut text = String::from_utf8_lossy(bytes);
-        if text.trim().is_empty() {
-            return;
-        }
-        if memchr::memchr(b'\\', text.as_bytes()).is_some() {
-            replace_lone_surrogates(text.to_mut());
-        }
+        let Some(text) = readable(bytes) else { return };
         match serde_json::from_str::<RpcMessage<'_>>(&text) {
             Ok(message) => self.handle_message(&message, &text),
             Err(_) => self.fault("a line is no message", &text),

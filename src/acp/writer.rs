@@ -15,7 +15,7 @@ pub(crate) enum AwaitedReply {
     New,
     StartModel(SettingRequest),
     StartMode(SettingRequest),
-    /// A mode that was asked for while the session began.
+    /// A mode that the owner has set while the session began.
     LaterMode(SettingRequest),
     Setting(SettingRequest),
     Prompt,

@@ -289,8 +289,8 @@ fn reports_of_the_lead_are_updates() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever a client sends, in whatever pieces, each line of the output is JSON, and what is
-    /// asked for does not depend on the pieces.
+    /// For any input, each line of the output is JSON, and the result does not depend on the pieces
+    /// in which the input arrives.
     #[test]
     fn ac_20_no_input_breaks_the_output(
         lines in prop::collection::vec(prop_oneof![

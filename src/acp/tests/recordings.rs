@@ -11,7 +11,7 @@ use crate::{
     FailureKind, ModeChoice, Outcome, QuestionId, Session, SessionReport, SessionStart, TokenUsage,
 };
 
-/// What the sessions of one recording come to.
+/// The results of the sessions of one recording.
 #[derive(Debug, Default, PartialEq)]
 struct Played {
     prompts: usize,

@@ -35,8 +35,8 @@ use super::questions;
 const CHUNK: usize = 64 * 1024;
 /// Shortest time between two reads of the members' states.
 const STATES: Duration = Duration::from_millis(200);
-/// Time for which nobody has to work before the prompt ends: a member that has reported its end is
-/// at rest before its report wakes the lead.
+/// Time for which lead and members must rest before the prompt ends: a member is at rest before its
+/// report wakes the lead.
 const REST: Duration = Duration::from_secs(1);
 /// Time for the editor to take the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -203,7 +203,7 @@ impl<'a> EditorFace<'a> {
             let option = option.or(self.rejects.remove(&id)?)?;
             return Some(ConversationAction::Answer { id, option });
         }
-        // What the editor takes back stays open for others.
+        // A request that the editor takes back stays open for others.
         let (id, answer) = (RequestId::parse(key).ok()?, questions::answer(&option?)?);
         match ops::decisions::decide::answer(self.ctx, self.team, &id, &answer) {
             Ok(answered) => self.settle(&answered.question),
@@ -221,7 +221,7 @@ impl<'a> EditorFace<'a> {
         self.is_stale = false;
         self.states = Deadline::after(STATES);
         let Ok(status) = ops::members::status::status(self.team) else {
-            // Nobody works for a team that is gone.
+            // A team that is gone has no members that work.
             self.others_work &= self.team.exists();
             return;
         };
@@ -332,7 +332,7 @@ impl<'a> EditorFace<'a> {
             SessionReport::Ended(end) => {
                 self.lead.in_turn = false;
                 if let Outcome::Failed(failure) = &end.outcome {
-                    // Without a prompt there is no reply that could carry it.
+                    // If no prompt is open, no reply carries the failure.
                     let words = format!("\n\nThe turn has failed: {}\n\n", failure.said);
                     self.side.report(&SessionReport::Notice(words));
                 }
@@ -351,7 +351,7 @@ impl<'a> EditorFace<'a> {
         }
     }
 
-    /// Ends the prompts once nobody has to work any more, or the lead's turn has failed.
+    /// Ends the prompts once lead and members rest, or the lead's turn has failed.
     fn end_if_over(&mut self) {
         let LeadWork { in_turn, unsent, queued, .. } = self.lead;
         if !self.side.is_prompted() || in_turn || unsent > 0 || queued > 0 {
@@ -478,7 +478,7 @@ fn read_all(inputs: &Inputs<EditorInput>) {
     inputs.send(EditorInput::Closed);
 }
 
-/// Writes until there is no sender any more, and reports that.
+/// Writes until the sender is dropped, and reports that.
 fn write_all(lines: &Receiver<Vec<u8>>, done: &LineSender<()>) {
     for bytes in lines {
         let mut stdout = io::stdout().lock();

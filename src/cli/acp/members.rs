@@ -1,5 +1,5 @@
-//! What the members do, as tool calls of the session: each begins when a member begins to work, and
-//! collects what the journal says of it until the member rests.
+//! The work of the members as tool calls of the session. Each begins when a member begins to work,
+//! and collects the member's events of the journal until it rests.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const TITLE: usize = 120;
 /// Lines of a tool call that are kept; the first ones are dropped.
 const LINES: usize = 50;
 
-/// What a member does now.
+/// The present activity of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MemberWork {
     pub(super) name: MemberName,

@@ -27,7 +27,7 @@ pub enum ConversationUpdate {
 
 /// A view of a conversation: a pane, or an editor.
 pub trait Face {
-    /// Waits until the person has done something. `None`: there is no person any more. Cancel safe.
+    /// Waits for the next actions of the person; `None` if the view is gone. Cancel safe.
     fn next(&mut self) -> impl Future<Output = Option<Vec<ConversationAction>>>;
 
     fn show(&mut self, update: ConversationUpdate, now: Timestamp);

@@ -28,7 +28,7 @@ impl Pane {
     /// Takes the terminal. Must be called inside a tokio runtime with I/O enabled.
     ///
     /// # Errors
-    /// There is no terminal.
+    /// The terminal cannot be opened.
     pub(in super::super) fn enter(options: Options) -> io::Result<Pane> {
         let view = Conversation::new(options, PaneTerminal::size());
         let drawn = Deadline::after(Duration::ZERO);
