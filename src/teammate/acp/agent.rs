@@ -19,7 +19,7 @@ use sys::proc::{self, Process};
 /// Maximum number of bytes per read.
 const CHUNK: usize = 64 * 1024;
 /// Chunks that wait for the loop; then the agent waits.
-const QUEUED: usize = 16;
+pub(super) const QUEUED: usize = 16;
 /// Time for the agent to exit after its input was closed: codex takes up to 7 s.
 const CLOSE_GRACE: Duration = Duration::from_secs(8);
 /// Time between SIGTERM and SIGKILL.
@@ -128,17 +128,18 @@ fn write_all(mut stdin: impl Write, written: &Receiver<Vec<u8>>) {
     }
 }
 
-fn read_all(mut stdout: impl Read, inputs: &Inputs<AcpInput>, tokens: &SyncSender<()>) {
+pub(super) fn read_all(mut stdout: impl Read, inputs: &Inputs<AcpInput>, tokens: &SyncSender<()>) {
     let mut buffer = vec![0; CHUNK];
     loop {
         match stdout.read(&mut buffer) {
             Ok(0) => return,
             Ok(count) => {
-                inputs.send(AcpInput::Output(buffer[..count].to_vec()));
-                // Waits while the loop has not handled the chunks before.
+                // Waits while the loop has not handled the chunks before. Comes before the chunk:
+                // the loop takes one for each chunk that it handles.
                 if tokens.send(()).is_err() {
                     return;
                 }
+                inputs.send(AcpInput::Output(buffer[..count].to_vec()));
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,

@@ -1,6 +1,7 @@
 //! The step of a member over ACP, as conversations. The stage plays the agent, the mailbox, the lead
 //! and the person in the pane.
 
+mod agent;
 mod deliver;
 mod ending;
 mod lead;
