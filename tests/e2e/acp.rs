@@ -147,6 +147,24 @@ fn acp_conversation_is_in_the_history_of_a_tmux_pane() {
     stage.assert_clean();
 }
 
+/// AC-16: agents start interactive shells, which read the terminal. In the background of a pane that
+/// would stop them.
+#[test]
+fn tmux_ac_16_agent_cannot_be_stopped_by_the_terminal_of_its_pane() {
+    for backend in ["pty", "tmux"] {
+        let stage = led();
+        let line = "read line </dev/tty; stty sane </dev/tty; exec python3 \"$0\" plain";
+        let agent = ["--", "sh", "-c", line, AGENT];
+        let words = ["spawn", "ann", "--profile", "acp", "--backend", backend];
+        stage.phalanx(&[&words[..], &agent].concat()).expect(0);
+        stage.phalanx(&["send", "ann", "hello there"]).expect(0);
+        wait_for_text(&stage, "hello there\n</teammate-message>");
+        wait_for_state(&stage, "idle");
+        stage.phalanx(&["down"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
 /// Keys that come faster than frames are shown without a further key.
 #[test]
 fn acp_keys_typed_at_once_are_all_shown() {

@@ -1,14 +1,15 @@
 //! A child process that is used over its pipes while it runs.
 
 use std::io;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
+use nix::unistd;
+
 use super::command::{ExecCommand, ExecError};
-use super::{argv, fresh, kill_group};
+use super::{argv, kill_group, start_fresh};
 use crate::proc::Process;
 
-/// A child in a process group of its own, which is killed on drop.
+/// A child in a session of its own, whose process group is killed on drop.
 #[derive(Debug)]
 pub struct PipedChild {
     child: Child,
@@ -17,14 +18,16 @@ pub struct PipedChild {
 /// The ends of a child's standard input, output and error.
 pub(crate) type ChildPipes = (ChildStdin, ChildStdout, ChildStderr);
 
-/// Starts a command with its three streams as pipes; `stdin` of the command must be empty.
+/// Starts a command with its three streams as pipes; `stdin` of the command must be empty. It has no
+/// controlling terminal: reading that of this process in the background would stop it and its whole
+/// group, as interactive shells do that agents start.
 ///
 /// # Errors
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
 /// program, its interpreter or its directory is missing; [`ExecError::Io`] if a system call fails.
 pub fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecError> {
     let mut command = Command::new(&cmd.program);
-    command.args(&cmd.args).process_group(0);
+    command.args(&cmd.args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(env) = &cmd.env {
         command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
@@ -32,9 +35,7 @@ pub fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecEr
     if let Some(cwd) = &cmd.cwd {
         command.current_dir(cwd);
     }
-    if fresh::blocks_signals() {
-        fresh::empty_signal_mask(&mut command);
-    }
+    start_fresh(&mut command, || unistd::setsid().map(drop).map_err(io::Error::from));
     let spawned = command.spawn();
     let mut child =
         spawned.map_err(|source| ExecError::start(argv(cmd), cmd.cwd.as_deref(), source))?;
