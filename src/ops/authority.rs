@@ -36,6 +36,7 @@ pub enum Action {
     MovePane,
     Type,
     RemoveWorktree,
+    LandWork,
     DeleteFile,
     Shutdown,
     Decide,
@@ -77,7 +78,7 @@ impl Action {
             Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
                  `task get`, `task graph`, `task search`, `task export`, `task scopes`, `team show`, `team set` \
-                 without a key, `worktree list`, `worktree diff`, `worktree merge`, `handoff list`, `handoff get`"
+                 without a key, `worktree list`, `worktree diff`, `worktree merge --dry-run`, `handoff list`, `handoff get`"
             }
             Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
             Action::Task => {
@@ -98,6 +99,7 @@ impl Action {
             Action::MovePane => "`focus`, `hide`, `show`",
             Action::Type => "`type`, `keys`",
             Action::RemoveWorktree => "`worktree remove`",
+            Action::LandWork => "`worktree merge`, `worktree undo`",
             Action::DeleteFile => "`workspace delete` of a file that the member wrote",
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
@@ -143,6 +145,8 @@ impl Action {
             (Action::Attach, false) => "attach to the terminals of the team",
             (Action::MovePane, _) => "move the pane of",
             (Action::Type, _) => "type into the terminal of",
+            (Action::LandWork, true) => "land the work of",
+            (Action::LandWork, false) => "take landed work back",
             (Action::RemoveWorktree, _) => "remove the worktree of",
             (Action::DeleteFile, true) => "delete files of",
             (Action::DeleteFile, false) => "delete files of unknown origin",
@@ -190,6 +194,7 @@ impl Action {
             Action::Watch
             | Action::Decide
             | Action::DecideTask
+            | Action::LandWork
             | Action::Restart
             | Action::Resume
             | Action::SetMode

@@ -116,6 +116,12 @@ impl Repository {
         args.extend(has_branch.then_some(own.as_str()));
         // A branch that was taken from a remote starts from a commit that no other branch has.
         args.extend(["--not", &checkout.base]);
+        let own_branches: Vec<&str> = [Some(&checkout.branch), one.branch.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        args.extend(self.kept_landing(checkout, &own_branches)?);
         args.extend(exclude.iter().map(String::as_str));
         args.extend(["--branches", "--"]);
         self.count(&args)
@@ -158,17 +164,20 @@ impl Repository {
         if !checkout.new_branch || self.tip(&checkout.branch)?.is_none() {
             return Ok(RemovalOutcome::Gone { branch_left: None });
         }
-        let gone = self.is_elsewhere(&checkout.branch)?
+        let gone = self.is_elsewhere(checkout)?
             && self.git.call(&["branch", "--quiet", "-D", &checkout.branch])?.code == Some(0);
         Ok(RemovalOutcome::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
     }
 
-    /// Returns whether all commits of a branch are on others, or on those of a remote. Git itself
-    /// would only look at its upstream and at HEAD.
-    fn is_elsewhere(&self, branch: &str) -> Result<bool, WorktreeError> {
+    /// Returns whether all commits of the worktree's branch have landed, or are on other branches or
+    /// those of a remote. Git itself would only look at its upstream and at HEAD.
+    fn is_elsewhere(&self, checkout: &Checkout) -> Result<bool, WorktreeError> {
+        let branch = &checkout.branch;
         let (own, exclude) = (format!("refs/heads/{branch}"), format!("--exclude={branch}"));
-        let args =
-            ["rev-list", "--count", &own, "--not", &exclude, "--branches", "--remotes", "--"];
+        let mut args = vec!["rev-list", "--count", &own, "--not", &exclude, "--branches"];
+        args.push("--remotes");
+        args.extend(self.kept_landing(checkout, &[branch])?);
+        args.push("--");
         Ok(self.count(&args)? == 0)
     }
 }

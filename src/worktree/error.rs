@@ -44,6 +44,15 @@ pub enum WorktreeError {
     NoRemote { remote: String, dir: String },
     #[error("the worktree {path} is gone")]
     NoDirectory { path: String },
+    #[error("`{commit}` is none of its commits")]
+    NotAPart { commit: String },
+    #[error("{into} has all its commits")]
+    NothingToLand { into: String },
+    #[error("its commits conflict with {into} in {}", files.join(", "))]
+    Conflicts { into: String, files: Vec<String> },
+    /// Commits after those that have landed would be lost.
+    #[error("{into} has got other commits since")]
+    Moved { into: String },
     #[error(transparent)]
     Exec(#[from] ExecError),
     #[error(transparent)]

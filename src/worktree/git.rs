@@ -57,10 +57,11 @@ impl Git {
         Git { dir: self.dir.clone(), env: env.cloned().collect() }
     }
 
-    /// Git with another index.
-    pub(super) fn with_index(&self, index: &Path) -> Git {
+    /// Git with one more variable.
+    pub(super) fn with(&self, name: &str, value: impl Into<OsString>) -> Git {
         let mut git = self.clone();
-        git.env.push(("GIT_INDEX_FILE".into(), index.into()));
+        git.env.retain(|(known, _)| known != name);
+        git.env.push((name.into(), value.into()));
         git
     }
 

@@ -71,6 +71,7 @@ impl Repository {
             is_unfinished: true,
             origin: None,
             copy: None,
+            landed: None,
         })
     }
 

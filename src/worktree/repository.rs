@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::list::list_worktrees;
+use super::preview::name_of_head;
 use model::team::worktree::DIR;
 use sys::fs;
 
@@ -67,6 +68,14 @@ impl Repository {
     pub fn at(top: &Path, caller: &[(OsString, OsString)]) -> Repository {
         let git = Git::new(top, caller);
         Repository { git, top: top.to_owned(), root: top.to_owned(), here: top.to_owned() }
+    }
+
+    /// Returns the branch of the main working directory, or its abbreviated commit.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git fails.
+    pub fn main_name(&self) -> Result<String, WorktreeError> {
+        name_of_head(&self.git, "ask for the main branch")
     }
 
     /// Returns the commit of the caller's checkout.

@@ -1,6 +1,7 @@
 //! Tests with real git repositories in temporary directories.
 
 mod hosts;
+mod landing;
 mod starts;
 
 use std::ffi::OsString;
@@ -449,6 +450,7 @@ fn diff_and_preview_leave_the_repository_unchanged() {
     let expected = Preview {
         from: "demo-bob".to_owned(),
         into: "main".to_owned(),
+        head: lab.git_in(Path::new(&made.path), &["rev-parse", "HEAD"]),
         commits: 1,
         size: "1 file changed, 1 insertion(+), 1 deletion(-)".to_owned(),
         conflicts: vec![],

@@ -236,7 +236,7 @@ impl Repository {
         if let Some(obstacle) = &state.obstacle {
             return Ok(obstacle.clone());
         }
-        let commits = self.unmerged(state)?;
+        let commits = self.unmerged(checkout, state)?;
         Ok(condition_of(commits, state.is_there, state.head.clone(), checkout))
     }
 
@@ -244,14 +244,20 @@ impl Repository {
     ///
     /// # Errors
     /// As [`Repository::condition`].
-    pub fn unmerged(&self, state: &WorktreeState) -> Result<usize, WorktreeError> {
+    pub fn unmerged(
+        &self,
+        checkout: &Checkout,
+        state: &WorktreeState,
+    ) -> Result<usize, WorktreeError> {
         let commits = state.commits();
         if commits.is_empty() {
             return Ok(0);
         }
         let mut args = vec!["rev-list", "--count"];
         args.extend(commits.iter().map(String::as_str));
-        args.extend(["--not", "--branches", "--"]);
+        args.extend(["--not", "--branches"]);
+        args.extend(self.kept_landing(checkout, &[])?);
+        args.push("--");
         self.count(&args)
     }
 
@@ -265,8 +271,7 @@ impl Repository {
         state: &WorktreeState,
     ) -> Result<String, WorktreeError> {
         let head = state.head.as_deref().unwrap_or(&checkout.base);
-        let base = self.git.ask(&["merge-base", "HEAD", head])?;
-        Ok(base.unwrap_or_else(|| checkout.base.clone()))
+        self.review_base(checkout, "HEAD", head)
     }
 
     /// Tries to merge the commits of a worktree on a host, as [`Repository::preview`] does. `from`
@@ -286,6 +291,6 @@ impl Repository {
             Some(Condition::Dirty { files }) => *files,
             _ => 0,
         };
-        self.try_merge(head.ok_or_else(gone)?, from, uncommitted)
+        self.try_merge(checkout, head.ok_or_else(gone)?, from, uncommitted)
     }
 }

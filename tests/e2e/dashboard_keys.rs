@@ -306,6 +306,7 @@ fn tmux_team_is_started_from_a_form_and_ended_with_a_key() {
     keys.stage().assert_clean();
 }
 
+/// RV-01: the merge that was asked about is the one that is done.
 #[test]
 fn tmux_worktree_keys_commit_and_merge_the_highlighted_member() {
     let stage = team();
@@ -339,10 +340,25 @@ fn tmux_worktree_keys_commit_and_merge_the_highlighted_member() {
     keys.terminal.shows("1 file changed");
     keys.no_dialog();
     keys.terminal.keys(&["M"]);
-    keys.terminal.shows("merge site-tree now?");
+    keys.terminal.shows("land the work of tree now?");
+    // A commit that comes after the question stays.
+    fs::write(keys.stage().at("work/.worktrees/site-tree/late.txt"), "late\n").expect("a file");
+    for args in [&["add", "late.txt"][..], &["commit", "--quiet", "-m", "late"]] {
+        let dir = keys.stage().at("work/.worktrees/site-tree");
+        let run = keys.stage().command("git").args(args).current_dir(dir).status();
+        assert!(run.expect("git").success(), "{args:?}");
+    }
     let text = |keys: &Keys| fs::read_to_string(keys.stage().at("work/a.txt")).expect("a file");
     assert_eq!(text(&keys), "one\n");
     keys.press(&["y"], "the merge", |keys| text(keys) == "one\ntwo\n");
+    keys.terminal.shows("1 later commit(s) of tree stay");
+    assert!(!keys.stage().at("work/late.txt").exists());
+    keys.no_dialog();
+    keys.terminal.keys(&["M"]);
+    keys.terminal.shows("land the work of tree now?");
+    keys.press(&["s"], "the squash", |keys| keys.stage().at("work/late.txt").exists());
+    keys.terminal.shows("site-tree squashed into one commit on main");
+    keys.no_dialog();
     keys.close();
 }
 

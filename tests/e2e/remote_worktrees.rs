@@ -88,7 +88,8 @@ fn en_07_remote_worktree_is_merged_and_removed_by_bundles() {
     let kept = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
     assert!(kept.stdout.contains("1 commit(s) on no other branch"), "{kept:?}");
 
-    stage.git(&["merge", "--quiet", "--no-edit", "h1/demo-bob"]);
+    let squashed = stage.phalanx(&["worktree", "merge", "bob", "--squash"]).expect(0).stdout;
+    assert!(squashed.starts_with("h1/demo-bob squashed into one commit on main: "), "{squashed}");
     assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "theirs");
     fs::write(path.join("new.txt"), "x").expect("a file");
     let kept = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
@@ -141,7 +142,7 @@ fn en_07_remote_worktree_is_kept_and_its_commits_go_through_a_remote() {
     let left = ["--git-dir", &shown, "for-each-ref"];
     assert_eq!(stage.git(&left), "", "what was on its way is removed");
     let merge = stage.phalanx(&["worktree", "merge", "--dry-run", "bob"]).expect(0).stdout;
-    assert!(merge.contains("git merge h1/demo-bob"), "{merge}");
+    assert!(merge.contains("phalanx worktree merge bob --head "), "{merge}");
 
     // A machine that does not have the repository.
     let elsewhere = |args: &[&str]| other_machine(&stage, args);

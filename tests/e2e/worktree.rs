@@ -297,7 +297,7 @@ fn worktree_merge_dry_run_reports_conflicts_without_merging() {
     let clash = stage.phalanx(&["worktree", "merge", "--dry-run", "bob"]).expect(1);
     assert!(clash.stdout.contains("a.txt"), "{clash:?}");
     assert_eq!(git(&stage, "work", &["log", "--format=%s"]), "ours\nfirst\n", "nothing was merged");
-    stage.phalanx(&["worktree", "merge", "bob"]).expect(2);
+    stage.phalanx(&["worktree", "merge", "bob"]).expect(1);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
@@ -405,4 +405,100 @@ fn report_names_unmerged_branches_and_what_merges_them() {
     stage.phalanx(&["down", "-t", "beta", "--force"]);
     stage.phalanx(&["down", "-t", "alpha", "--force"]);
     stage.assert_clean();
+}
+
+/// A stage with one member, whose worktree has a commit that changes `a.txt`.
+fn with_work() -> Stage {
+    let stage = stage();
+    spawn(&stage, "bob", &["--worktree"]);
+    let path = place(&stage, "bob");
+    wait_for("the program has looked", || path.join("where").exists().then_some(()));
+    fs::remove_file(path.join("where")).expect("removed");
+    commit(&stage, "work/.worktrees/alpha-bob", "a.txt", "two\n");
+    stage
+}
+
+fn commit(stage: &Stage, dir: &str, file: &str, text: &str) {
+    fs::write(stage.at(dir).join(file), text).expect("a file");
+    git(stage, dir, &["add", file]);
+    git(stage, dir, &["commit", "--quiet", "-m", &format!("{file} is {}", text.trim())]);
+}
+
+/// RV-01: each way to land, with what was checked, and back; for the lead only.
+#[test]
+fn rv_01_work_lands_as_checked_and_is_taken_back() {
+    let ways: [(&[&str], &str, &str); 3] = [
+        (&[], "merge", "alpha-bob merged into main: "),
+        (&["--squash", "-m", "In one"], "squash", "alpha-bob squashed into one commit on main: "),
+        (&["--rebase"], "rebase", "alpha-bob rebased onto main: "),
+    ];
+    for (options, kind, words) in ways {
+        let stage = with_work();
+        let check = ["--json", "worktree", "merge", "bob", "--dry-run"];
+        let checked = stage.phalanx(&check).expect(0).json();
+        let head = checked["head"].as_str().expect("a commit").to_owned();
+        commit(&stage, "work/.worktrees/alpha-bob", "late.txt", "late\n");
+        commit(&stage, "work", "mine.txt", "mine\n");
+        let before = git(&stage, "work", &["rev-parse", "HEAD"]);
+        let merge = [&["worktree", "merge", "bob", "--head", &head], options].concat();
+        let said = stage.phalanx(&merge).expect(0).stdout;
+        assert!(
+            said.starts_with(words) && said.contains("1 later commit(s) of bob stay"),
+            "{said}"
+        );
+        let read = |file: &str| fs::read_to_string(stage.at("work").join(file)).ok();
+        assert_eq!((read("a.txt").as_deref(), read("late.txt")), (Some("two\n"), None));
+        let subject = git(&stage, "work", &["log", "-1", "--format=%s"]);
+        assert_eq!(subject == "In one\n", kind == "squash", "{subject}");
+        let journal = stage.journal("alpha");
+        let landed =
+            journal.iter().find(|event| event["event"] == "work_landed").expect("an event");
+        assert_eq!(
+            (&landed["member"], &landed["detail"]["kind"], &landed["detail"]["head"]),
+            (&json!("bob"), &json!(kind), &json!(head))
+        );
+        let undone = stage.phalanx(&["worktree", "undo"]).expect(0).stdout;
+        assert!(undone.ends_with("again, without the work of bob\n"), "{undone}");
+        assert_eq!(git(&stage, "work", &["rev-parse", "HEAD"]), before);
+        assert_eq!(read("a.txt").as_deref(), Some("one\n"));
+        let nothing = stage.phalanx(&["worktree", "undo"]).expect(4);
+        assert!(nothing.stderr.contains("no work of team `alpha` has landed"), "{nothing:?}");
+        // All of it, and the worktree goes with the team.
+        stage.phalanx(&[&["worktree", "merge", "bob"], options].concat()).expect(0);
+        assert_eq!(read("late.txt").as_deref(), Some("late\n"));
+        let again = stage.phalanx(&["worktree", "merge", "bob"]).expect(4);
+        assert!(again.stderr.contains("main has all its commits"), "{again:?}");
+        let down = stage.phalanx(&["down"]).expect(0);
+        assert!(!place(&stage, "bob").exists(), "{kind}: {down:?}");
+        stage.assert_clean();
+    }
+}
+
+/// RV-03: refusals name what to do, and change nothing.
+#[test]
+fn rv_03_refused_merges_say_what_to_do() {
+    let stage = with_work();
+    let dir = "work/.worktrees/alpha-bob";
+    let refused = |args: &[&str], code: i32, words: &str| {
+        let before = git(&stage, "work", &["rev-parse", "HEAD"]);
+        let run = stage.phalanx(&[&["worktree", "merge", "bob"], args].concat()).expect(code);
+        assert!(run.stderr.contains(words), "{words}: {run:?}");
+        assert_eq!(git(&stage, "work", &["rev-parse", "HEAD"]), before);
+        let changed = git(&stage, "work", &["status", "--porcelain", "--untracked-files=no"]);
+        assert_eq!(changed, "", "{words}");
+    };
+    fs::write(stage.at(dir).join("draft.txt"), "x\n").expect("a file");
+    refused(&[], 4, "1 file(s) of `bob` are not committed and would stay");
+    refused(&["--head", "HEAD~9", "--leave-uncommitted"], 2, "`HEAD~9` is none of its commits");
+    refused(&["--head=--all", "--leave-uncommitted"], 2, "`--all` is none of its commits");
+    refused(&["--squash", "--rebase"], 2, "cannot be used with");
+    commit(&stage, "work", "a.txt", "three\n");
+    for kind in [&["--leave-uncommitted"][..], &["--leave-uncommitted", "--squash"]] {
+        refused(kind, 1, "its commits conflict with main in a.txt");
+        refused(kind, 1, "let the member merge main into its branch");
+    }
+    let unknown = stage.phalanx(&["worktree", "merge", "ann"]).expect(3);
+    assert!(unknown.stderr.contains("ann"), "{unknown:?}");
+    stage.phalanx(&["down"]).expect(0);
+    assert!(place(&stage, "bob").exists());
 }

@@ -9,8 +9,11 @@ use crate::args::MemberArg;
 use crate::fail::{Exit, VerbResult};
 use crate::setup::Setup;
 use crate::team::deletion::removal_line;
+use model::id::MemberName;
+use model::team::worktree::LandingKind;
 use model::text;
 use ops::authority::Action;
+use ops::team::landing::{LandRequest, LandingReport};
 use ops::team::worktree::{Preview, Standing};
 use ops::{self, Kind};
 use ui::{self, WorktreeRow};
@@ -24,6 +27,12 @@ pub(crate) enum WorktreeVerb {
     /// Show the changes of a member, committed or not.
     Diff(MemberArg),
     Merge(MergeArgs),
+    /// Take the work that has landed last off the branch again.
+    #[command(
+        after_help = "Possible until the branch gets other commits. The commits stay on the branch of the \
+        member."
+    )]
+    Undo,
     /// Remove the worktree of a stopped member if nothing is lost.
     #[command(
         after_help = "A worktree that is locked, or has uncommitted work or commits on no other branch, \
@@ -32,26 +41,58 @@ pub(crate) enum WorktreeVerb {
     Remove(MemberArg),
 }
 
-/// Check whether a member's commits would merge without conflicts.
+/// Land a member's commits on the branch of the main working directory.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(
-    after_help = "Nothing is merged; the output names what to pass to `git merge`. Exits with 1 if there \
-        would be conflicts."
+    after_help = "A conflict changes nothing, and exits with 1. `git merge`'s hooks and those for commits do \
+        not run; commits are signed if `commit.gpgSign` is true. `phalanx worktree undo` takes the work back."
 )]
 pub(crate) struct MergeArgs {
     /// Name of the member.
     pub(crate) name: String,
-    /// Only check; required.
-    #[arg(long, required = true)]
-    #[serde(skip)]
+    /// Only check for conflicts.
+    #[arg(long)]
+    #[serde(default)]
     pub(crate) dry_run: bool,
+    /// Land the commits as one.
+    #[arg(long, conflicts_with = "rebase")]
+    #[serde(default)]
+    squash: bool,
+    /// Land a copy of each commit on top of the branch.
+    #[arg(long)]
+    #[serde(default)]
+    rebase: bool,
+    /// Land only the commits up to this one.
+    #[arg(long, value_name = "COMMIT")]
+    #[serde(default)]
+    head: Option<String>,
+    /// Message of the new commit.
+    #[arg(long, short, value_name = "TEXT", conflicts_with = "rebase")]
+    #[serde(default)]
+    message: Option<String>,
+    /// Leave uncommitted work where it is.
+    #[arg(long)]
+    #[serde(default)]
+    leave_uncommitted: bool,
+}
+
+impl MergeArgs {
+    fn kind(&self) -> LandingKind {
+        match (self.squash, self.rebase) {
+            (true, _) => LandingKind::Squash,
+            (false, true) => LandingKind::Rebase,
+            (false, false) => LandingKind::Merge,
+        }
+    }
 }
 
 pub(crate) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> VerbResult {
     match verb {
         WorktreeVerb::List => list(setup),
         WorktreeVerb::Diff(named) => diff(setup, &named.name),
-        WorktreeVerb::Merge(merge) => preview(setup, &merge.name),
+        WorktreeVerb::Merge(merge) if merge.dry_run => preview(setup, &merge.name),
+        WorktreeVerb::Merge(merge) => land(setup, merge),
+        WorktreeVerb::Undo => undo(setup),
         WorktreeVerb::Remove(named) => remove(setup, &named.name),
     }
 }
@@ -109,15 +150,15 @@ fn diff(setup: &Setup, name: &str) -> VerbResult {
 fn preview(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
     let found = ops::team::worktree::preview(&setup.ctx, &team, &name)?;
-    let Preview { from, into, commits, size, conflicts, uncommitted } = &found;
-    let document = json!({ "name": name, "from": from, "into": into, "commits": commits, "size": size,
+    let Preview { from, into, head, commits, size, conflicts, uncommitted } = &found;
+    let document = json!({ "name": name, "from": from, "into": into, "head": head, "commits": commits, "size": size,
                            "conflicts": conflicts, "uncommitted": uncommitted });
-    setup.out.print(&document, || preview_lines(&found))?;
+    setup.out.print(&document, || preview_lines(&name, &found))?;
     Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
 
-fn preview_lines(found: &Preview) -> String {
-    let Preview { from, into, commits, size, conflicts, uncommitted } = found;
+fn preview_lines(name: &MemberName, found: &Preview) -> String {
+    let Preview { from: _, into, head, commits, size, conflicts, uncommitted } = found;
     let into = text::line(into);
     let size = if size.is_empty() { String::new() } else { format!(": {size}") };
     let mut lines = vec![match conflicts.len() {
@@ -129,9 +170,58 @@ fn preview_lines(found: &Preview) -> String {
         lines.push(format!("{uncommitted} file(s) are not committed and would not come along"));
     }
     if *commits > 0 {
-        lines.push(format!("to merge: git merge {}", text::line(from)));
+        let head: String = head.chars().take(12).collect();
+        lines.push(format!("to merge: phalanx worktree merge {name} --head {head}"));
     }
     lines.join("\n")
+}
+
+fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
+    let (team, name) = setup.member(&merge.name, Action::LandWork)?;
+    let request = LandRequest {
+        kind: merge.kind(),
+        head: merge.head.clone(),
+        message: merge.message.clone(),
+        leaves_uncommitted: merge.leave_uncommitted,
+    };
+    let report = ops::team::landing::land(&setup.ctx, &team, &name, &request)?;
+    setup.out.print(&report, || landing_lines(&report))?;
+    Ok(Exit::DONE)
+}
+
+fn landing_lines(report: &LandingReport) -> String {
+    let LandingReport { name, from, into, landed, uncommitted, later } = report;
+    let (from, into) = (text::line(from), text::line(into));
+    let commit: String = landed.new.chars().take(12).collect();
+    let how = match landed.kind {
+        LandingKind::Merge => "merged into",
+        LandingKind::Squash => "squashed into one commit on",
+        LandingKind::Rebase => "rebased onto",
+    };
+    let mut lines = vec![format!("{from} {how} {into}: {commit}")];
+    if *later > 0 {
+        lines.push(format!("{later} later commit(s) of {name} stay"));
+    }
+    if *uncommitted > 0 {
+        lines.push(format!("{uncommitted} uncommitted file(s) of {name} stay"));
+    }
+    lines.push("to take it back: phalanx worktree undo".to_owned());
+    lines.join("\n")
+}
+
+fn undo(setup: &Setup) -> VerbResult {
+    let team = setup.team(Action::LandWork)?;
+    let report = ops::team::landing::take_back(&setup.ctx, &team)?;
+    let words = || {
+        let commit: String = report.landed.old.chars().take(12).collect();
+        format!(
+            "{} is at {commit} again, without the work of {}",
+            text::line(&report.into),
+            report.name
+        )
+    };
+    setup.out.print(&report, words)?;
+    Ok(Exit::DONE)
 }
 
 fn remove(setup: &Setup, name: &str) -> VerbResult {

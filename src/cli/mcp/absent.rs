@@ -69,7 +69,6 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
         "SendMessage with `type` shutdown_request",
         "SendMessage does not wait",
     ),
-    ("worktree merge", "dry_run", "", "it is always a check"),
     ("host list", "", "`hosts.toml`", PERSON),
     ("host check", "", "", PERSON),
     ("host lost", "", "", PERSON),

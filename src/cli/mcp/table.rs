@@ -471,13 +471,15 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Worktrees",
-        description: "Git worktrees of members: list, diff (name), merge (name), which checks for conflicts and merges nothing, \
-            remove (name), if nothing is lost. Example: {\"action\": \"diff\", \"name\": \"ann\"}",
+        description: "Git worktrees of members: list, diff (name), merge (name), which lands the commits on the main branch, \
+            or only checks for conflicts with dry_run, undo the last merge, remove (name), if nothing is lost. \
+            Example: {\"action\": \"diff\", \"name\": \"ann\"}",
         audience: Everyone,
         actions: &[
             worktree("list", Reads, &["worktree list"]),
             worktree("diff", Reads, &["worktree diff"]),
-            worktree("merge", Reads, &["worktree merge"]),
+            worktree("merge", Writes, &["worktree merge"]),
+            worktree("undo", Writes, &["worktree undo"]),
             worktree("remove", Works, &["worktree remove"]),
         ],
     },

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use model::board::task_ref::TaskRef;
 use model::id::{MemberName, TaskId};
+use model::team::worktree::LandingKind;
 use ui::dashboard::{NewMember, NewTeam, RequestAnswer, TeamAction};
 
 /// The words of a verb: options as one word each, so that no value is taken for an option.
@@ -67,6 +68,15 @@ pub(super) fn command_line(action: &TeamAction) -> Vec<String> {
         TeamAction::Explain(name) => member("explain", name),
         TeamAction::ShowDiff(name) => member("worktree diff", name),
         TeamAction::TryMerge(name) => verb("worktree merge").flag("dry-run").texts([name.as_str()]),
+        TeamAction::Merge { member, head, kind } => {
+            let line = verb("worktree merge").option("head", head);
+            let line = match kind {
+                LandingKind::Merge => line,
+                LandingKind::Squash => line.flag("squash"),
+                LandingKind::Rebase => line.flag("rebase"),
+            };
+            line.flag("leave-uncommitted").texts([member.as_str()])
+        }
         TeamAction::Answer { request, answer, key } => {
             let line = verb("answer").option("via", key);
             let line = match answer {

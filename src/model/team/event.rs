@@ -84,6 +84,8 @@ pub enum EventKind {
     PlacementVerdict,
     WorktreeMade,
     WorktreeRemoved,
+    WorkLanded,
+    WorkTakenBack,
     FileQuarantined,
     Repaired,
     Recovered,

@@ -132,6 +132,36 @@ pub struct Checkout {
     /// The copy of `repository` that the worktree belongs to, if it is on another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<RepositoryCopy>,
+    /// Its commits that have landed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landed: Option<LandedWork>,
+}
+
+/// How the commits of a worktree get to the branch of the main working directory.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum LandingKind {
+    /// As they are; with a merge commit unless the branch has no others.
+    Merge,
+    /// As one commit.
+    Squash,
+    /// As copies on top of the branch, one for each.
+    Rebase,
+}
+
+/// Commits that have landed. All are ids of commits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LandedWork {
+    /// The last commit of the worktree that has landed.
+    pub head: String,
+    /// The branch of the main working directory before it.
+    pub old: String,
+    /// The same branch after it.
+    pub new: String,
+    pub kind: LandingKind,
 }
 
 impl Checkout {
@@ -327,6 +357,7 @@ mod tests {
             is_unfinished: false,
             origin: Some(desk.clone()),
             copy: None,
+            landed: None,
         };
         assert_eq!((local.branch_here().as_str(), local.host()), ("x-bob", Some(&desk)));
         assert_eq!(local.known_origin(), None);

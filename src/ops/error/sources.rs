@@ -47,6 +47,7 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
     match e {
         WorktreeError::NotARepository { .. }
         | WorktreeError::NoBase { .. }
+        | WorktreeError::NotAPart { .. }
         | WorktreeError::Ambiguous { .. }
         | WorktreeError::Shallow { .. }
         | WorktreeError::RemoteName { .. }
@@ -54,9 +55,12 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
         | WorktreeError::Unborn { .. } => Kind::Usage,
         WorktreeError::Taken { .. }
         | WorktreeError::BranchTaken { .. }
+        | WorktreeError::NothingToLand { .. }
+        | WorktreeError::Moved { .. }
         | WorktreeError::Diverged { .. } => Kind::Refused,
         WorktreeError::NoDirectory { .. } => Kind::NotFound,
         WorktreeError::Git { .. }
+        | WorktreeError::Conflicts { .. }
         | WorktreeError::TooLarge
         | WorktreeError::Copy { .. }
         | WorktreeError::Setup { .. }
@@ -86,6 +90,17 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::BranchTaken { branch } => Some(format!(
             "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
         )),
+        WorktreeError::NotAPart { .. } => Some(
+            "`phalanx worktree merge NAME --dry-run` shows the last one; `git log` lists them all"
+                .to_owned(),
+        ),
+        WorktreeError::NothingToLand { .. } => None,
+        WorktreeError::Conflicts { into, .. } => Some(format!(
+            "let the member merge {into} into its branch and solve them: `phalanx send NAME \"merge {into}\"`"
+        )),
+        WorktreeError::Moved { .. } => Some(
+            "undo them with git: `git revert` makes a commit that takes others back".to_owned(),
+        ),
         WorktreeError::Diverged { .. } => Some("name another branch".to_owned()),
         WorktreeError::Shallow { .. } => Some(
             "run `git fetch --unshallow`, or set `remote` in the host's configuration".to_owned(),

@@ -212,7 +212,7 @@ fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
     }
 }
 
-fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
+pub(super) fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
     found.map(|(_, checkout)| checkout.clone()).ok_or_else(|| OpsError::NoWorktree {
@@ -221,7 +221,7 @@ fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError
     })
 }
 
-fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
+pub(super) fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
     Repository::at(Path::new(&checkout.repository), &ctx.caller.env)
 }
 

@@ -171,7 +171,7 @@ pub fn branches(ctx: &Context, team: &TeamStore) -> Vec<BranchReport> {
     let here = checkouts.into_iter().flatten().filter(|(_, checkout)| checkout.copy.is_none());
     let report = |(name, _): (MemberName, _)| {
         let found = worktree::preview(ctx, team, &name).ok()?;
-        let Preview { from, into, commits, size, conflicts, uncommitted } = found;
+        let Preview { from, into, head: _, commits, size, conflicts, uncommitted } = found;
         let has_work = commits > 0 || uncommitted > 0;
         let row = BranchReport { name, from, into, commits, size, uncommitted, conflicts };
         has_work.then_some(row)

@@ -1,6 +1,8 @@
 //! The keys that act on the highlighted member, task and request.
 
-use super::dialog::{AskedUse, Confirmation, OpenDialog, PageKind, PromptKind, TextPage};
+use super::dialog::{
+    AskedUse, Confirmation, OpenDialog, OtherAnswer, PageKind, PromptKind, TextPage,
+};
 use super::effect::{AfterRun, ChosenCommand, Effect};
 use super::form::ActionForm;
 use super::keys::KeyCommand;
@@ -12,6 +14,7 @@ use super::theme::Tone;
 use crate::Paint;
 use crate::decisions::request_page::request_text;
 use model::id::MemberName;
+use model::team::worktree::LandingKind;
 use model::time::Timestamp;
 use ops::decisions::requests::Shown;
 
@@ -46,7 +49,35 @@ impl Dashboard {
     }
 
     fn confirm_effect(&mut self, words: String, details: String, effect: Effect) {
-        self.dialog = Some(OpenDialog::Confirmation(Confirmation { words, details, effect }));
+        let others = Vec::new();
+        self.dialog =
+            Some(OpenDialog::Confirmation(Confirmation { words, details, effect, others }));
+    }
+
+    /// Asks how to land the commits that a dry run has named in its last line. Later ones stay.
+    pub(super) fn ask_to_merge(&mut self, member: MemberName, details: String) {
+        let head = details.rsplit_once("--head ").map(|(_, head)| head.trim());
+        let Some(head) = head.map(str::to_owned) else {
+            // It has no commits.
+            return self.show_page(&format!("merge of {member}"), &details, PageKind::Text);
+        };
+        let effect = |kind| Effect::Run {
+            command: ChosenCommand::Action(TeamAction::Merge {
+                member: member.clone(),
+                head: head.clone(),
+                kind,
+            }),
+            after: AfterRun::Report,
+        };
+        let other = |key, word, kind| OtherAnswer { key, word, effect: effect(kind) };
+        let others = vec![
+            other('s', "squash", LandingKind::Squash),
+            other('r', "rebase", LandingKind::Rebase),
+        ];
+        let words = format!("land the work of {member} now?");
+        let effect = effect(LandingKind::Merge);
+        self.dialog =
+            Some(OpenDialog::Confirmation(Confirmation { words, details, effect, others }));
     }
 
     /// Runs an action and shows its output as a page.
@@ -224,16 +255,11 @@ impl Dashboard {
                 self.open_prompt(PromptKind::Commit { member, dir: tree.path }, "");
             }
             KeyCommand::Merge => {
-                let Some(tree) = details.worktree else { return Vec::new() };
-                let branch = tree.branch_here();
-                let merge = ChosenCommand::Program {
-                    argv: ["git", "merge", "--no-edit", &branch].map(str::to_owned).to_vec(),
-                    dir: tree.repository,
-                };
-                let effect = Effect::Run { command: merge, after: AfterRun::Report };
-                let question = format!("merge {branch} now?");
-                let after = AfterRun::Ask { question, effect: Box::new(effect) };
-                let command = ChosenCommand::Action(TeamAction::TryMerge(member));
+                if details.worktree.is_none() {
+                    return Vec::new();
+                }
+                let command = ChosenCommand::Action(TeamAction::TryMerge(member.clone()));
+                let after = AfterRun::AskToMerge(member);
                 return self.perform(Effect::Run { command, after });
             }
             _ => {}

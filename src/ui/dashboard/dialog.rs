@@ -111,7 +111,27 @@ pub(super) struct Confirmation {
     pub(super) words: String,
     /// Text above the question.
     pub(super) details: String,
+    /// What follows on `y`.
     pub(super) effect: Effect,
+    /// Other ways to say yes.
+    pub(super) others: Vec<OtherAnswer>,
+}
+
+/// A key that also says yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OtherAnswer {
+    pub(super) key: char,
+    /// What it does, in a word.
+    pub(super) word: &'static str,
+    pub(super) effect: Effect,
+}
+
+impl Confirmation {
+    /// Returns what follows on a key that says yes.
+    pub(super) fn effect_of(self, key: char) -> Effect {
+        let other = self.others.into_iter().find(|other| other.key == key);
+        other.map_or(self.effect, |other| other.effect)
+    }
 }
 
 /// A page of text that can be scrolled.
@@ -158,8 +178,11 @@ impl OpenDialog {
                     DialogStep::Stay
                 }
             },
-            OpenDialog::Confirmation(_) => match key.code {
-                KeyCode::Char('y') => DialogStep::Yes,
+            OpenDialog::Confirmation(question) => match key.code {
+                KeyCode::Char('y') => DialogStep::Yes('y'),
+                KeyCode::Char(key) if question.others.iter().any(|other| other.key == key) => {
+                    DialogStep::Yes(key)
+                }
                 KeyCode::Char('n' | 'q') | KeyCode::Esc => DialogStep::Close,
                 _ => DialogStep::Stay,
             },

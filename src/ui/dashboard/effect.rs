@@ -46,8 +46,9 @@ pub enum AfterRun {
     Page { title: String, is_diff: bool },
     /// If it succeeded, these words about the answered request stay on the screen for a while.
     Answered { words: String },
-    /// If it succeeded, the output and this question are shown; on yes, the effect follows.
-    Ask { question: String, effect: Box<Effect> },
+    /// It was the dry run of a merge. If it succeeded, its output is shown, and the person chooses
+    /// how to merge.
+    AskToMerge(MemberName),
     /// If it succeeded, this effect follows.
     Then(Box<Effect>),
 }

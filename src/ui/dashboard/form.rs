@@ -17,8 +17,8 @@ pub(super) enum DialogStep {
     Close,
     /// A prompt or a form was submitted, or a team was chosen.
     Submit,
-    /// A question was answered with yes.
-    Yes,
+    /// A question was answered with yes, by this key.
+    Yes(char),
 }
 
 /// A field of a form.

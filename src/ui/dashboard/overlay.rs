@@ -161,7 +161,10 @@ fn draw_question(question: &Confirmation, area: Rect, buffer: &mut Buffer, theme
         shown.push(Line::default());
     }
     shown.extend(wrap(Line::styled(cut(&question.words, 400), theme.style(Tone::Strong)), room));
-    shown.push(Line::styled("y: yes   n, Esc: no", theme.style(Tone::Dim)));
+    let yes = if question.others.is_empty() { "yes" } else { "merge" };
+    let others = question.others.iter().map(|other| format!("   {}: {}", other.key, other.word));
+    let keys = format!("y: {yes}{}   n, Esc: no", others.collect::<String>());
+    shown.push(Line::styled(keys, theme.style(Tone::Dim)));
     let height = u16::try_from(shown.len()).unwrap_or(u16::MAX).saturating_add(2);
     let inner = window("Please confirm", (width, height), area, buffer, theme);
     lines(&shown, inner, buffer);

@@ -2,9 +2,7 @@
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 
-use super::dialog::{
-    Confirmation, OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt,
-};
+use super::dialog::{OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt};
 use super::editor::LineEditor;
 use super::effect::{AfterRun, Effect, FinishedCommand, FormChoices};
 use super::form::{ActionForm, DialogStep};
@@ -121,13 +119,7 @@ impl Dashboard {
                 let more = output.lines().skip(1).map(|line| format!("; {line}"));
                 self.show_answered(words + &more.collect::<String>(), now);
             }
-            AfterRun::Ask { question, effect } if done.success => {
-                self.dialog = Some(OpenDialog::Confirmation(Confirmation {
-                    words: question,
-                    details: output,
-                    effect: *effect,
-                }));
-            }
+            AfterRun::AskToMerge(member) if done.success => self.ask_to_merge(member, output),
             AfterRun::Page { title, is_diff } if done.success => {
                 let kind = if is_diff { PageKind::Diff } else { PageKind::Text };
                 self.show_page(&title, &output, kind);
@@ -135,7 +127,7 @@ impl Dashboard {
             AfterRun::Report
             | AfterRun::Page { .. }
             | AfterRun::Answered { .. }
-            | AfterRun::Ask { .. }
+            | AfterRun::AskToMerge(_)
             | AfterRun::Then(_) => self.report(&text, &output, done.success, now),
         }
         Vec::new()
@@ -153,7 +145,7 @@ impl Dashboard {
         }
     }
 
-    fn show_page(&mut self, title: &str, text: &str, kind: PageKind) {
+    pub(super) fn show_page(&mut self, title: &str, text: &str, kind: PageKind) {
         let lines = match text {
             "" => vec!["nothing".to_owned()],
             text => text.lines().map(str::to_owned).collect(),
@@ -256,8 +248,11 @@ impl Dashboard {
                 }
                 self.follow_selected()
             }
-            DialogStep::Yes | DialogStep::Submit => match self.dialog.take() {
-                Some(OpenDialog::Confirmation(question)) => self.perform(question.effect),
+            DialogStep::Yes(key) => match self.dialog.take() {
+                Some(OpenDialog::Confirmation(question)) => self.perform(question.effect_of(key)),
+                _ => Vec::new(),
+            },
+            DialogStep::Submit => match self.dialog.take() {
                 Some(OpenDialog::TextPrompt(prompt)) => self.submit(prompt, now),
                 Some(OpenDialog::Form(form)) => self.submit_form(&form),
                 Some(OpenDialog::Teams(picker)) => {
@@ -266,7 +261,10 @@ impl Dashboard {
                     self.dialog = Some(OpenDialog::Teams(picker));
                     effects
                 }
-                Some(OpenDialog::Help { .. } | OpenDialog::Page(_)) | None => Vec::new(),
+                Some(
+                    OpenDialog::Help { .. } | OpenDialog::Page(_) | OpenDialog::Confirmation(_),
+                )
+                | None => Vec::new(),
             },
         }
     }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use model::board::task_ref::TaskRef;
 use model::id::{MemberName, RequestId, TaskId};
+use model::team::worktree::LandingKind;
 
 /// An action on a team, with the object that it acts on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +29,12 @@ pub enum TeamAction {
     Explain(MemberName),
     ShowDiff(MemberName),
     TryMerge(MemberName),
+    /// Lands the commits of a member up to this one.
+    Merge {
+        member: MemberName,
+        head: String,
+        kind: LandingKind,
+    },
     Answer {
         request: RequestId,
         answer: RequestAnswer,
@@ -131,6 +138,7 @@ impl TeamAction {
             TeamAction::Explain(name) => name.to_string(),
             TeamAction::ShowDiff(name) => format!("diff of {name}"),
             TeamAction::TryMerge(name) => format!("dry run of the merge of {name}"),
+            TeamAction::Merge { member, .. } => format!("merge the commits of {member}"),
             TeamAction::Answer { request, .. } => format!("answer {request}"),
             TeamAction::CreateTask { .. } => "new task".to_owned(),
             TeamAction::ShowTask(task) => format!("#{task}"),

@@ -358,7 +358,12 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => None,
         Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
-        Kind::WorktreeMade | Kind::WorktreeRemoved | Kind::Typed | Kind::Recovered => None,
+        Kind::WorktreeMade
+        | Kind::WorktreeRemoved
+        | Kind::WorkLanded
+        | Kind::WorkTakenBack
+        | Kind::Typed
+        | Kind::Recovered => None,
         Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped => None,
         Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => None,
     }

@@ -179,7 +179,7 @@ pub fn words(event: &Event) -> Option<String> {
         | Kind::MemberPlaced => None,
         Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
-        Kind::WorktreeMade | Kind::WorktreeRemoved => None,
+        Kind::WorktreeMade | Kind::WorktreeRemoved | Kind::WorkLanded | Kind::WorkTakenBack => None,
         // The final report contains it.
         Kind::ShutdownVerified => None,
     }

@@ -142,6 +142,10 @@ fn quiet_words(event: &Event) -> String {
             let from = some("from", ", from ");
             format!("has a worktree{}{}{from}", some("path", " at "), some("branch", " on branch "))
         }
+        Kind::WorkLanded => {
+            format!("its work landed{}{}", some("into", " on "), some("kind", ": "))
+        }
+        Kind::WorkTakenBack => format!("its work was taken off {}", some("into", "")),
         Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),
         Kind::Repaired => {
             format!("doctor repaired {}{}", part("what").unwrap_or_default(), some("where", " at "))

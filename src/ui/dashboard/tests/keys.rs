@@ -12,6 +12,7 @@ use crate::dashboard::{
 };
 use model::decisions::rules::Rule;
 use model::id::TaskId;
+use model::team::worktree::LandingKind;
 use ops::decisions::decide::ApprovalPreview;
 use ops::decisions::requests::Shown;
 use ops::views::snapshot::TeamSnapshot;
@@ -137,10 +138,21 @@ fn output_of_a_command_is_shown_by_its_length() {
     assert_eq!(effects, [Effect::Redraw]);
     let (failed, effects) = run("error: no", false, AfterRun::Then(then()));
     assert!(effects.is_empty() && failed.notice.is_some());
-    let question = || AfterRun::Ask { question: "merge?".to_owned(), effect: then() };
-    let (mut asked, effects) = run("2 commit(s) would merge", true, question());
-    assert!(effects.is_empty() && picture(&mut asked, 80, 24).contains("2 commit(s) would merge"));
-    assert_eq!(press(&mut asked, "y"), [Effect::Redraw]);
+    let question = || AfterRun::AskToMerge(name("ann"));
+    let found = "2 commit(s) would merge\nto merge: phalanx worktree merge ann --head 1a2b\n";
+    for (key, kind) in
+        [("y", LandingKind::Merge), ("s", LandingKind::Squash), ("r", LandingKind::Rebase)]
+    {
+        let (mut asked, effects) = run(found, true, question());
+        assert!(effects.is_empty());
+        let shown = picture(&mut asked, 80, 24);
+        assert!(shown.contains("y: merge   s: squash   r: rebase   n, Esc: no"), "{shown}");
+        let merge = TeamAction::Merge { member: name("ann"), head: "1a2b".to_owned(), kind };
+        let command = ChosenCommand::Action(merge);
+        assert_eq!(press(&mut asked, key), [Effect::Run { command, after: AfterRun::Report }]);
+    }
+    let (nothing, _) = run("0 commit(s) would merge into main\n", true, question());
+    assert!(matches!(nothing.dialog, Some(OpenDialog::Page(_))));
     let (refused, _) = run("conflicts", false, question());
     assert!(refused.dialog.is_none() && refused.notice.is_some());
 }

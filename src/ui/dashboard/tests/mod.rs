@@ -200,6 +200,7 @@ fn sample() -> TeamSnapshot {
         is_unfinished: false,
         origin: None,
         copy: None,
+        landed: None,
     });
     let parsing = TaskCard {
         owner: Some("ada".to_owned()),

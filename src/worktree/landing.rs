@@ -1,0 +1,315 @@
+//! Lands the commits of a worktree on the branch of the main working directory: builds the commit
+//! beside all checkouts, then moves the branch by a fast-forward in its own checkout, never under
+//! it. Only commits that the caller has named are landed.
+
+use super::error::WorktreeError;
+use super::git;
+use super::repository::Repository;
+use model::team::worktree::{Checkout, LandedWork, LandingKind};
+use model::text;
+
+/// Maximum number of subjects in the message of a squash.
+const SUBJECTS: usize = 50;
+
+/// Commits that are to land.
+#[derive(Debug, Clone)]
+pub struct Landing<'a> {
+    /// The last of them. Later ones of the worktree stay.
+    pub head: &'a str,
+    /// The name of their branch, for the message of a merge.
+    pub from: &'a str,
+    pub kind: LandingKind,
+    /// The message of the new commit, instead of git's own. A rebase keeps the messages.
+    pub message: Option<&'a str>,
+}
+
+/// The result of merging two commits without a checkout.
+pub(super) enum MergedTree {
+    /// The id of the tree.
+    Clean(String),
+    /// The files with conflicting changes.
+    Conflicts(Vec<String>),
+}
+
+impl Repository {
+    /// Makes the commit with which the branch of the main working directory has the landed ones, and
+    /// changes no branch. Hooks for commits do not run; commits are signed where git is configured
+    /// so.
+    ///
+    /// # Errors
+    /// [`WorktreeError::NothingToLand`]; [`WorktreeError::Conflicts`] with the files;
+    /// [`WorktreeError::Git`] if git refuses.
+    pub fn prepare(
+        &self,
+        checkout: &Checkout,
+        landing: &Landing<'_>,
+    ) -> Result<LandedWork, WorktreeError> {
+        let what = "land the commits";
+        let old = self.git.get(what, &["rev-parse", "--verify", "HEAD^{commit}"])?;
+        let (old, head) = (old.trim_end(), landing.head);
+        let base = self.landed_base(checkout, head)?;
+        if self.unlanded(head, base)? == 0 {
+            return Err(WorktreeError::NothingToLand { into: self.main_name()? });
+        }
+        let new = match landing.kind {
+            LandingKind::Merge if self.is_ancestor(old, head)? => head.to_owned(),
+            LandingKind::Merge => {
+                let message = match landing.message {
+                    Some(message) => message.to_owned(),
+                    None => format!("Merge branch '{}'", landing.from),
+                };
+                let tree = self.merged_tree_without_conflict(base, old, head)?;
+                self.commit(&tree, &[old, head], &message, &[])?
+            }
+            LandingKind::Squash => {
+                let message = match landing.message {
+                    Some(message) => message.to_owned(),
+                    None => self.squash_message(base, landing)?,
+                };
+                let tree = self.merged_tree_without_conflict(base, old, head)?;
+                self.commit(&tree, &[old], &message, &[])?
+            }
+            LandingKind::Rebase => self.rebased(base, old, head)?,
+        };
+        if new == old {
+            return Err(WorktreeError::NothingToLand { into: self.main_name()? });
+        }
+        Ok(LandedWork { head: head.to_owned(), old: old.to_owned(), new, kind: landing.kind })
+    }
+
+    /// Moves the branch of the main working directory to a prepared commit.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Moved`] if the branch has got other commits since;
+    /// [`WorktreeError::Git`] if the main working directory has changes in the same files. Nothing
+    /// is changed then.
+    pub fn land(&self, landed: &LandedWork) -> Result<(), WorktreeError> {
+        let what = "land the commits";
+        self.must_be_at(&landed.old, what)?;
+        if self.is_bare()? {
+            return self.move_bare(what, &landed.old, &landed.new);
+        }
+        // Refuses if the branch has moved meanwhile.
+        self.git.get(what, &["merge", "--ff-only", "--quiet", "--no-stat", &landed.new]).map(drop)
+    }
+
+    /// Takes landed commits off the branch of the main working directory again.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Moved`] if the branch has got other commits since; [`WorktreeError::Git`]
+    /// if the main working directory has changes in the same files. Nothing is changed then.
+    pub fn take_back(&self, landed: &LandedWork) -> Result<(), WorktreeError> {
+        let what = "take the commits back";
+        self.must_be_at(&landed.new, what)?;
+        if self.is_bare()? {
+            return self.move_bare(what, &landed.new, &landed.old);
+        }
+        self.git.get(what, &["reset", "--keep", "--quiet", &landed.old]).map(drop)
+    }
+
+    /// Returns the commit that `given` names, which `head` must contain, and the number of later
+    /// ones.
+    ///
+    /// # Errors
+    /// [`WorktreeError::NotAPart`] for a commit that git does not know or `head` does not contain.
+    pub fn part_of(&self, head: &str, given: &str) -> Result<(String, usize), WorktreeError> {
+        let other = || WorktreeError::NotAPart { commit: given.to_owned() };
+        let name = format!("{given}^{{commit}}");
+        let args = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+        let commit = self.git.ask(&args)?.ok_or_else(other)?;
+        if !self.is_ancestor(&commit, head)? {
+            return Err(other());
+        }
+        let later = self.count(&["rev-list", "--count", head, "--not", &commit, "--"])?;
+        Ok((commit, later))
+    }
+
+    /// Merges two commits beside all checkouts. `base` replaces their merge base.
+    pub(super) fn merged_tree(
+        &self,
+        base: Option<&str>,
+        ours: &str,
+        theirs: &str,
+    ) -> Result<MergedTree, WorktreeError> {
+        let what = "try the merge";
+        let base = base.map(|base| format!("--merge-base={base}"));
+        let mut args = vec!["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z"];
+        args.extend(base.as_deref());
+        args.extend([ours, theirs]);
+        let output = self.git.call(&args)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // With -z, the id of the tree comes first, then the conflicting files.
+        let mut parts = text.split('\0').filter(|part| !part.is_empty()).map(str::to_owned);
+        match (output.code, parts.next()) {
+            (Some(0), Some(tree)) => Ok(MergedTree::Clean(tree.trim_end().to_owned())),
+            (Some(1), Some(_)) => Ok(MergedTree::Conflicts(parts.collect())),
+            _ => Err(git::refused(what, &output)),
+        }
+    }
+
+    /// Returns the commit up to which the main branch has the worktree's changes in other commits,
+    /// if `head` continues it.
+    pub(super) fn landed_base<'c>(
+        &self,
+        checkout: &'c Checkout,
+        head: &str,
+    ) -> Result<Option<&'c str>, WorktreeError> {
+        let Some(landed) = &checkout.landed else { return Ok(None) };
+        let is_base =
+            self.is_ancestor(&landed.head, head)? && self.is_ancestor(&landed.new, "HEAD")?;
+        Ok(is_base.then_some(landed.head.as_str()))
+    }
+
+    /// Returns the last landed commit of a worktree, if a branch other than its own still has what
+    /// has landed: it is not lost with the worktree then. `own` are its branches.
+    pub(super) fn kept_landing<'c>(
+        &self,
+        checkout: &'c Checkout,
+        own: &[&str],
+    ) -> Result<Option<&'c str>, WorktreeError> {
+        let Some(landed) = &checkout.landed else { return Ok(None) };
+        let args =
+            ["for-each-ref", "--format=%(refname:short)", "--contains", &landed.new, "refs/heads"];
+        let branches = self.git.ask(&args)?.unwrap_or_default();
+        let is_kept = branches.lines().any(|branch| !own.contains(&branch));
+        Ok(is_kept.then_some(landed.head.as_str()))
+    }
+
+    /// Counts the commits of `head` that the main branch has neither as they are nor, up to `base`,
+    /// in others.
+    pub(super) fn unlanded(&self, head: &str, base: Option<&str>) -> Result<usize, WorktreeError> {
+        let mut args = vec!["rev-list", "--count", head, "--not", "HEAD"];
+        args.extend(base);
+        args.push("--");
+        self.count(&args)
+    }
+
+    fn merged_tree_without_conflict(
+        &self,
+        base: Option<&str>,
+        ours: &str,
+        theirs: &str,
+    ) -> Result<String, WorktreeError> {
+        match self.merged_tree(base, ours, theirs)? {
+            MergedTree::Clean(tree) => Ok(tree),
+            MergedTree::Conflicts(files) => {
+                let into = self.main_name()?;
+                Err(WorktreeError::Conflicts { into, files })
+            }
+        }
+    }
+
+    /// Copies the commits one by one onto `old`, with their authors and messages. Returns the last
+    /// copy.
+    fn rebased(&self, base: Option<&str>, old: &str, head: &str) -> Result<String, WorktreeError> {
+        let what = "rebase the commits";
+        let mut args =
+            vec!["rev-list", "--reverse", "--topo-order", "--parents", head, "--not", old];
+        args.extend(base);
+        args.push("--");
+        let list = self.git.get(what, &args)?;
+        let mut onto = old.to_owned();
+        for line in list.lines() {
+            let words: Vec<&str> = line.split(' ').collect();
+            let [commit, parent] = words[..] else {
+                return Err(WorktreeError::Git {
+                    what: what.to_owned(),
+                    message: "there is a merge among them, or a commit without a parent".to_owned(),
+                    hint: Some("squash or merge them".to_owned()),
+                });
+            };
+            let tree = self.merged_tree_without_conflict(Some(parent), &onto, commit)?;
+            if tree == self.tree_of(&onto)? && tree != self.tree_of(parent)? {
+                // The main branch has this change already.
+                continue;
+            }
+            let author = ["show", "--no-patch", "--format=%an%x00%ae%x00%ad", "--date=raw", commit];
+            let author = self.git.get(what, &author)?;
+            let mut author = author.trim_end_matches('\n').split('\0');
+            let names = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
+            let author: Vec<_> =
+                names.iter().map(|name| (*name, author.next().unwrap_or_default())).collect();
+            let message = self.git.get(what, &["show", "--no-patch", "--format=%B", commit])?;
+            onto = self.commit(&tree, &[&onto], message.trim_end(), &author)?;
+        }
+        Ok(onto)
+    }
+
+    /// Makes a commit, signed if git is configured so.
+    fn commit(
+        &self,
+        tree: &str,
+        parents: &[&str],
+        message: &str,
+        author: &[(&str, &str)],
+    ) -> Result<String, WorktreeError> {
+        let signs = ["config", "--type=bool", "--get", "commit.gpgsign"];
+        let signs = self.git.ask(&signs)?.as_deref() == Some("true");
+        let mut args = vec!["commit-tree", tree];
+        args.extend(signs.then_some("-S"));
+        args.extend(parents.iter().flat_map(|parent| ["-p", parent]));
+        let git = author.iter().fold(self.git.clone(), |git, (name, value)| git.with(name, value));
+        let output = git.feed(&args, format!("{message}\n").into_bytes())?;
+        match output.code {
+            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),
+            Some(_) | None => Err(git::refused("make the commit", &output)),
+        }
+    }
+
+    /// The message of a single commit, or a line for each of several.
+    fn squash_message(
+        &self,
+        base: Option<&str>,
+        landing: &Landing<'_>,
+    ) -> Result<String, WorktreeError> {
+        let log = |format: &str, rest: &[&str]| {
+            let mut args = vec!["log", "--reverse", format, landing.head, "--not", "HEAD"];
+            args.extend(base);
+            args.extend(rest);
+            args.push("--");
+            self.git.get("read the messages of the commits", &args)
+        };
+        let subjects = log("--format=%s", &["--no-merges"])?;
+        let subjects: Vec<String> = subjects.lines().map(text::line).collect();
+        if let [_] = subjects.as_slice() {
+            return Ok(log("--format=%B", &["--no-merges"])?.trim().to_owned());
+        }
+        let mut message = format!("Squash {} commits of {}\n", subjects.len(), landing.from);
+        for subject in subjects.iter().take(SUBJECTS) {
+            message.push_str(&format!("\n* {subject}"));
+        }
+        if let more @ 1.. = subjects.len().saturating_sub(SUBJECTS) {
+            message.push_str(&format!("\n* and {more} more"));
+        }
+        Ok(message)
+    }
+
+    fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
+        let name = format!("{commit}^{{tree}}");
+        let tree = self.git.get("read a commit", &["rev-parse", "--verify", &name])?;
+        Ok(tree.trim_end().to_owned())
+    }
+
+    fn is_ancestor(&self, older: &str, newer: &str) -> Result<bool, WorktreeError> {
+        let output = self.git.call(&["merge-base", "--is-ancestor", older, newer])?;
+        Ok(output.code == Some(0))
+    }
+
+    fn is_bare(&self) -> Result<bool, WorktreeError> {
+        Ok(self.git.ask(&["rev-parse", "--is-bare-repository"])?.as_deref() == Some("true"))
+    }
+
+    /// Refuses if the main working directory has another commit than this.
+    fn must_be_at(&self, commit: &str, what: &str) -> Result<(), WorktreeError> {
+        let head = self.git.get(what, &["rev-parse", "--verify", "HEAD^{commit}"])?;
+        if head.trim_end() != commit {
+            return Err(WorktreeError::Moved { into: self.main_name()? });
+        }
+        Ok(())
+    }
+
+    /// Moves the branch of a bare repository, if it still is at `old`.
+    fn move_bare(&self, what: &str, old: &str, new: &str) -> Result<(), WorktreeError> {
+        self.git.get(what, &["update-ref", "HEAD", new, old]).map(drop)
+    }
+}

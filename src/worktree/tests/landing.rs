@@ -1,0 +1,333 @@
+//! Landing commits on the main branch, and taking them back.
+
+use super::*;
+use model::team::worktree::{LandedWork, LandingKind};
+
+const KINDS: [LandingKind; 3] = [LandingKind::Merge, LandingKind::Squash, LandingKind::Rebase];
+
+/// A repository, a worktree with two commits, and a main branch with one that it does not have.
+fn diverged() -> (Lab, Checkout) {
+    let lab = Lab::new();
+    let checkout = lab.made();
+    lab.commit(&checkout.path, "b.txt", "b\n");
+    lab.commit(&checkout.path, "c.txt", "c\n");
+    lab.commit(lab.top.to_str().expect("text"), "main.txt", "m\n");
+    (lab, checkout)
+}
+
+impl Lab {
+    fn head_of(&self, checkout: &Checkout) -> String {
+        self.git_in(Path::new(&checkout.path), &["rev-parse", "HEAD"])
+    }
+
+    fn land(
+        &self,
+        checkout: &Checkout,
+        kind: LandingKind,
+        head: &str,
+    ) -> Result<LandedWork, WorktreeError> {
+        let landing = Landing { head, from: &checkout.branch, kind, message: None };
+        let repository = self.repository();
+        let landed = repository.prepare(checkout, &landing)?;
+        repository.land(&landed)?;
+        Ok(landed)
+    }
+
+    /// Lands all commits of the worktree and returns it with the record of that.
+    fn landed(&self, checkout: &Checkout, kind: LandingKind) -> Checkout {
+        let landed = self.land(checkout, kind, &self.head_of(checkout)).expect("it lands");
+        assert_eq!(self.git(&["rev-parse", "HEAD"]), landed.new);
+        Checkout { landed: Some(landed), ..checkout.clone() }
+    }
+
+    fn subjects(&self) -> String {
+        self.git(&["log", "--reverse", "--format=%s"]).replace('\n', "|")
+    }
+}
+
+#[test]
+fn each_kind_lands_all_files_and_counts_as_merged() {
+    let expected = [
+        (LandingKind::Merge, "first|b.txt|c.txt|main.txt|Merge branch 'demo-bob'"),
+        (LandingKind::Squash, "first|main.txt|Squash 2 commits of demo-bob"),
+        (LandingKind::Rebase, "first|main.txt|b.txt|c.txt"),
+    ];
+    for (kind, subjects) in expected {
+        let (lab, checkout) = diverged();
+        assert_eq!(lab.condition(&checkout), Condition::Unmerged { commits: 2 });
+        let after = lab.landed(&checkout, kind);
+        let mut got: Vec<&str> = Vec::new();
+        let log = lab.subjects();
+        got.extend(log.split('|'));
+        let mut wanted: Vec<&str> = subjects.split('|').collect();
+        if kind == LandingKind::Merge {
+            // Commits of one second have no order.
+            got.sort_unstable();
+            wanted.sort_unstable();
+        }
+        assert_eq!(got, wanted, "{kind:?}");
+        for file in ["a.txt", "b.txt", "c.txt", "main.txt"] {
+            assert!(fs::exists(&lab.top.join(file)), "{kind:?} {file}");
+        }
+        assert_eq!(lab.git(&["status", "--porcelain"]), "", "{kind:?}");
+        assert_eq!(lab.condition(&after), Condition::Merged, "{kind:?}");
+        lab.goes(&after);
+        assert_eq!(lab.git(&["branch", "--list", &checkout.branch]), "", "{kind:?}");
+    }
+}
+
+/// RV-01: commits that came after the ones that were shown do not land with them.
+#[test]
+fn rv_01_only_the_named_commits_land() {
+    for kind in KINDS {
+        let (lab, checkout) = diverged();
+        let shown = lab.head_of(&checkout);
+        lab.commit(&checkout.path, "late.txt", "late\n");
+        let landed = lab.land(&checkout, kind, &shown).expect("it lands");
+        assert!(!fs::exists(&lab.top.join("late.txt")), "{kind:?}");
+        let after = Checkout { landed: Some(landed), ..checkout };
+        assert_eq!(lab.condition(&after), Condition::Unmerged { commits: 1 }, "{kind:?}");
+        let preview = lab.repository().preview(&after).expect("a preview");
+        assert_eq!((preview.commits, preview.conflicts.len()), (1, 0), "{kind:?}");
+        let later = lab.landed(&after, kind);
+        assert!(fs::exists(&lab.top.join("late.txt")), "{kind:?}");
+        lab.goes(&later);
+    }
+}
+
+/// RV-02: a member that goes on after a squash changes the same lines again without a conflict, and
+/// the diff shows only what is new.
+#[test]
+fn rv_02_work_after_a_squash_lands_without_conflicts() {
+    for kind in [LandingKind::Squash, LandingKind::Rebase] {
+        let (lab, checkout) = diverged();
+        let after = lab.landed(&checkout, kind);
+        lab.commit(&checkout.path, "b.txt", "better\n");
+        let diff = lab.repository().diff(&after).expect("a diff");
+        assert!(diff.contains("+better") && !diff.contains("c.txt"), "{kind:?}: {diff}");
+        assert_eq!(lab.condition(&after), Condition::Unmerged { commits: 1 });
+        lab.landed(&after, kind);
+        assert_eq!(read(lab.top.join("b.txt")).as_deref(), Some("better\n"), "{kind:?}");
+    }
+}
+
+#[test]
+fn taking_back_restores_the_branch_until_it_gets_other_commits() {
+    for kind in KINDS {
+        let (lab, checkout) = diverged();
+        let before = lab.git(&["rev-parse", "HEAD"]);
+        let landed = lab.landed(&checkout, kind).landed.expect("landed");
+        write(lab.top.join("a.txt"), "edited by a person\n");
+        lab.repository().take_back(&landed).expect("taken back");
+        assert_eq!(lab.git(&["rev-parse", "HEAD"]), before);
+        assert!(!fs::exists(&lab.top.join("b.txt")), "{kind:?}");
+        assert_eq!(read(lab.top.join("a.txt")).as_deref(), Some("edited by a person\n"));
+        assert_eq!(lab.condition(&checkout), Condition::Unmerged { commits: 2 });
+
+        let landed = lab.landed(&checkout, kind).landed.expect("landed");
+        lab.commit(lab.top.to_str().expect("text"), "later.txt", "later\n");
+        let refused = lab.repository().take_back(&landed).expect_err("the branch has moved");
+        assert!(matches!(&refused, WorktreeError::Moved { into } if into == "main"), "{refused}");
+        assert!(fs::exists(&lab.top.join("b.txt")) && fs::exists(&lab.top.join("later.txt")));
+    }
+}
+
+/// EN-07: a record of a landing that never came, or was undone by hand, keeps the worktree.
+#[test]
+fn en_07_landing_that_no_branch_has_saves_nothing() {
+    for kind in KINDS {
+        let (lab, checkout) = diverged();
+        let (head, before) = (lab.head_of(&checkout), lab.git(&["rev-parse", "HEAD"]));
+        let landing = Landing { head: &head, from: "x", kind, message: None };
+        let landed = lab.repository().prepare(&checkout, &landing).expect("no conflict");
+        let recorded = Checkout { landed: Some(landed.clone()), ..checkout };
+        lab.stays(&recorded, &Condition::Unmerged { commits: 2 });
+        lab.repository().land(&landed).expect("it lands");
+        assert_eq!(lab.condition(&recorded), Condition::Merged);
+        lab.git(&["reset", "--quiet", "--hard", &before]);
+        lab.stays(&recorded, &Condition::Unmerged { commits: 2 });
+        // One that was prepared before the branch got other commits is refused.
+        lab.commit(lab.top.to_str().expect("text"), "later.txt", "later\n");
+        let refused = lab.repository().land(&landed).expect_err("the branch has moved");
+        assert!(matches!(refused, WorktreeError::Moved { .. }), "{kind:?}: {refused}");
+    }
+}
+
+/// RV-03: what cannot land changes nothing: no commit, no file, no index.
+#[test]
+fn rv_03_refused_landing_changes_nothing() {
+    for kind in KINDS {
+        let (lab, checkout) = diverged();
+        lab.commit(&checkout.path, "a.txt", "theirs\n");
+        lab.commit(lab.top.to_str().expect("text"), "a.txt", "ours\n");
+        let before = lab.git(&["rev-parse", "HEAD"]);
+        let refused = lab.land(&checkout, kind, &lab.head_of(&checkout)).expect_err("a conflict");
+        let WorktreeError::Conflicts { into, files } = &refused else { panic!("{refused}") };
+        assert_eq!((into.as_str(), files.as_slice()), ("main", ["a.txt".to_owned()].as_slice()));
+        assert_eq!(
+            (lab.git(&["rev-parse", "HEAD"]), lab.git(&["status", "--porcelain"])),
+            (before, String::new())
+        );
+    }
+    // A changed file of the checkout is in the way, and an untracked one.
+    for (file, kind) in [("b.txt", LandingKind::Squash), ("a.txt", LandingKind::Rebase)] {
+        let (lab, checkout) = diverged();
+        lab.commit(&checkout.path, "a.txt", "theirs\n");
+        write(lab.top.join(file), "of a person\n");
+        let before = lab.git(&["rev-parse", "HEAD"]);
+        let refused = lab.land(&checkout, kind, &lab.head_of(&checkout)).expect_err("in the way");
+        assert!(matches!(refused, WorktreeError::Git { .. }), "{refused}");
+        assert_eq!(read(lab.top.join(file)).as_deref(), Some("of a person\n"));
+        assert_eq!(lab.git(&["rev-parse", "HEAD"]), before);
+    }
+    // Nothing is there to land.
+    let lab = Lab::new();
+    let checkout = lab.made();
+    for kind in KINDS {
+        let refused = lab.land(&checkout, kind, &checkout.base).expect_err("nothing");
+        assert!(matches!(refused, WorktreeError::NothingToLand { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn rebase_keeps_authors_and_messages_and_refuses_merges() {
+    let (lab, checkout) = diverged();
+    let there = Path::new(&checkout.path);
+    write(there.join("d.txt"), "d\n");
+    lab.git_in(there, &["add", "--all"]);
+    let author = "Zoë <zoe@example.org>";
+    let commit = [
+        "commit",
+        "--quiet",
+        "--author",
+        author,
+        "--date",
+        "1700000000 +0100",
+        "-m",
+        "d\n\nWhy: ünïcode",
+    ];
+    lab.git_in(there, &commit);
+    lab.landed(&checkout, LandingKind::Rebase);
+    let shown = lab.git(&["show", "--no-patch", "--format=%an <%ae> %ad %B", "--date=raw", "HEAD"]);
+    assert_eq!(shown, "Zoë <zoe@example.org> 1700000000 +0100 d\n\nWhy: ünïcode");
+
+    let (lab, checkout) = diverged();
+    let there = Path::new(&checkout.path);
+    lab.git_in(there, &["merge", "--quiet", "--no-edit", "main"]);
+    let refused = lab.land(&checkout, LandingKind::Rebase, &lab.head_of(&checkout));
+    let refused = refused.expect_err("a merge").to_string();
+    assert!(refused.contains("there is a merge among them"), "{refused}");
+    lab.landed(&checkout, LandingKind::Squash);
+}
+
+/// A branch without other commits is moved to the commits themselves, also in a bare repository.
+#[test]
+fn merge_fast_forwards_where_it_can() {
+    let lab = Lab::new();
+    let checkout = lab.made();
+    lab.commit(&checkout.path, "b.txt", "b\n");
+    let head = lab.head_of(&checkout);
+    assert_eq!(lab.landed(&checkout, LandingKind::Merge).landed.expect("landed").new, head);
+
+    let lab = Lab::new();
+    let bare = lab.dir.path().join("bare.git");
+    lab.git(&["clone", "--quiet", "--bare", ".", bare.to_str().expect("text")]);
+    for (key, value) in [("user.name", "t"), ("user.email", "t@example.org")] {
+        lab.git_in(&bare, &["config", key, value]);
+    }
+    let repository = Repository::find(&bare, &lab.env()).expect("a repository");
+    let checkout = make(&repository, &WorktreeRequest::Own, &Rules::default()).expect("a worktree");
+    lab.commit(&checkout.path, "b.txt", "b\n");
+    let head = lab.head_of(&checkout);
+    let landing =
+        Landing { head: &head, from: "x", kind: LandingKind::Squash, message: Some("one") };
+    let landed = repository.prepare(&checkout, &landing).expect("no conflict");
+    repository.land(&landed).expect("it lands");
+    assert_eq!(
+        lab.git_in(&bare, &["log", "-1", "--format=%H %s", "main"]),
+        format!("{} one", landed.new)
+    );
+    repository.take_back(&landed).expect("taken back");
+    assert_eq!(lab.git_in(&bare, &["rev-parse", "main"]), landed.old);
+}
+
+/// commit-tree ignores the setting, so that a signed history would get unsigned commits.
+#[test]
+fn commits_are_signed_where_git_signs() {
+    let (lab, checkout) = diverged();
+    lab.sh("ssh-keygen -q -t ed25519 -N '' -f ../key");
+    let key = lab.dir.path().join("key.pub");
+    lab.git(&["config", "gpg.format", "ssh"]);
+    lab.git(&["config", "user.signingkey", key.to_str().expect("text")]);
+    lab.git(&["config", "commit.gpgsign", "true"]);
+    for kind in KINDS {
+        let landed = lab.landed(&checkout, kind).landed.expect("landed");
+        assert!(
+            lab.git(&["cat-file", "commit", "HEAD"]).contains("BEGIN SSH SIGNATURE"),
+            "{kind:?}"
+        );
+        lab.repository().take_back(&landed).expect("taken back");
+    }
+    lab.git(&["config", "user.signingkey", "/nowhere"]);
+    let before = lab.git(&["rev-parse", "HEAD"]);
+    lab.land(&checkout, LandingKind::Squash, &lab.head_of(&checkout)).expect_err("no key");
+    assert_eq!(lab.git(&["rev-parse", "HEAD"]), before);
+}
+
+/// RV-04: what a configuration says changes neither the diff nor the index of the member.
+#[test]
+fn rv_04_diff_is_the_same_under_a_hostile_configuration() {
+    let lab = Lab::new();
+    let checkout = lab.made();
+    let there = Path::new(&checkout.path);
+    write(there.join("a.txt"), "one\nTWO\nthree\n");
+    write(there.join("new file.txt"), "new\n");
+    write(there.join(":(glob)*"), "odd\n");
+    mkdir(there.join("inner"));
+    lab.git_in(&there.join("inner"), &["init", "--quiet"]);
+    mkdir(there.join("full"));
+    lab.git_in(&there.join("full"), &["init", "--quiet"]);
+    let commit = [
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@e",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "x",
+    ];
+    lab.git_in(&there.join("full"), &commit);
+    let index = lab.git_in(there, &["rev-parse", "--path-format=absolute", "--git-path", "index"]);
+    let bytes = || fs::read(Path::new(&index), 1 << 20).expect("readable");
+    let (plain, before) = (lab.repository().diff(&checkout).expect("a diff"), bytes());
+    for part in ["+TWO", "b/new file.txt", "+odd", "+new"] {
+        assert!(plain.contains(part), "{part}: {plain}");
+    }
+    let program = lab.dir.path().join("program");
+    write(&program, &format!("#!/bin/sh\necho ran >{}\n", lab.dir.path().join("ran").display()));
+    lab.sh("chmod +x ../program");
+    let program = program.to_str().expect("text");
+    write(lab.top.join(".git/info/attributes"), "* diff=evil\n");
+    for (key, value) in [
+        ("diff.noprefix", "true"),
+        ("diff.mnemonicPrefix", "true"),
+        ("diff.orderFile", "/nowhere"),
+        ("diff.external", program),
+        ("diff.evil.textconv", program),
+        ("diff.evil.command", program),
+        ("diff.context", "0"),
+        ("diff.interHunkContext", "9"),
+        ("diff.renames", "false"),
+        ("diff.submodule", "log"),
+        ("diff.relative", "true"),
+        ("color.ui", "always"),
+        ("core.abbrev", "4"),
+    ] {
+        lab.git(&["config", key, value]);
+    }
+    assert_eq!(lab.repository().diff(&checkout).expect("a diff"), plain);
+    assert!(!fs::exists(&lab.dir.path().join("ran")));
+    assert_eq!(bytes(), before);
+}
