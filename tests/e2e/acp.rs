@@ -342,3 +342,94 @@ fn ac_21_tools_act_as_the_member_and_no_command_line_has_its_token() {
     });
     end(&stage);
 }
+
+/// A user's profile of any agent over ACP.
+const OWN: &str = "about = \"own\"\nruns = \"acp\"\n[launch]\nargv = [[\"{command}\"]]\n";
+
+fn manifest(stage: &Stage, profile: &str, run: &str) -> String {
+    let text = format!(
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n\
+         [[member]]\nname = \"ann\"\nprofile = \"{profile}\"\n{run}\n"
+    );
+    stage.file("team.toml", &text)
+}
+
+/// AC-22: a manifest gives the command line of an agent over ACP, as `spawn` does after `--`.
+#[test]
+fn ac_22_agent_over_acp_is_run_by_a_manifest() {
+    for profile in ["acp", "own"] {
+        let stage = Stage::new();
+        stage.profile("own", OWN);
+        let run = |more: &str| format!("run = [\"python3\", \"{AGENT}\", \"plain\"{more}]");
+        let up = |more: &[&str]| {
+            let file = stage.at("work/team.toml").to_string_lossy().into_owned();
+            stage.phalanx(&[&["--json", "up", &file], more].concat()).expect(0)
+        };
+        let steps = || up(&["--dry-run"]).json()["changes"]["members"].clone();
+        let pid = || member(&stage).expect("ann")["pid"].clone();
+        let answers = |text: &str| {
+            stage.phalanx(&["send", "ann", text]).expect(0);
+            wait_for_text(&stage, &format!("{text}\n</teammate-message>"));
+            wait_for_state(&stage, "idle");
+        };
+
+        manifest(&stage, profile, &run(""));
+        up(&["--detach"]);
+        answers("hello there");
+        let first = pid();
+        assert_eq!(steps(), serde_json::json!([]));
+        up(&["--detach"]);
+        assert_eq!(pid(), first, "nothing has changed");
+
+        manifest(&stage, profile, &run(", \"2\""));
+        assert_eq!(
+            (&steps()[0]["step"], &steps()[0]["keys"][0]),
+            (&"restart".into(), &"run".into())
+        );
+        up(&["--detach", "--yes"]);
+        assert_ne!(pid(), first);
+        answers("hello again");
+
+        stage.phalanx(&["shutdown", "ann"]).expect(0);
+        stage.phalanx(&["resume", "ann"]).expect(0);
+        answers("hello once more");
+        stage.phalanx(&["down"]).expect(0);
+        up(&["--detach"]);
+        answers("hello anew");
+        end(&stage);
+    }
+}
+
+/// AC-22: a command line that is missing, or that the profile does not take, is refused before
+/// anything starts.
+#[test]
+fn ac_22_manifest_is_told_what_run_is_for() {
+    let stage = Stage::new();
+    stage.profile("own", OWN);
+    let table = [
+        (
+            "acp",
+            "",
+            "profile `acp` of `ann` needs a command line",
+            "add `run = [\"CMD\", \"ARG\"]`",
+        ),
+        (
+            "own",
+            "",
+            "profile `own` of `ann` needs a command line",
+            "add `run = [\"CMD\", \"ARG\"]`",
+        ),
+        ("acp", "start = \"when-needed\"", "profile `acp` of `ann` needs a command line", "`run ="),
+        (
+            "claude-acp",
+            "run = [\"x\"]",
+            "profile `claude-acp` of `ann` takes no command line",
+            "`run`",
+        ),
+    ];
+    for (profile, more, problem, hint) in table {
+        let refused = stage.phalanx(&["up", &manifest(&stage, profile, more)]).expect(2);
+        assert!(refused.stderr.contains(problem) && refused.stderr.contains(hint), "{refused:?}");
+    }
+    stage.assert_clean();
+}

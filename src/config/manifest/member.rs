@@ -65,7 +65,7 @@ pub(super) struct MemberTable {
     name: NewMemberName,
     /// Role of the member. Tasks with this `role` go to it. See `phalanx docs manifest roles`.
     role: Option<NonBlank>,
-    /// Profile of the program. A member with `run` has the profile `shell`. See
+    /// Profile of the program; by default `shell` for a member with `run`. See
     /// `phalanx docs profiles`.
     profile: Option<Name>,
     /// Model of the program.
@@ -84,7 +84,7 @@ pub(super) struct MemberTable {
     /// the host, which is also the default there; with `worktree` it is a directory of the
     /// repository on this machine.
     cwd: Option<NonBlank>,
-    /// A command line of the member's own.
+    /// A command line of the member's own, if its profile takes one, as `shell` and `acp` do.
     run: Option<Argv>,
     /// Environment variables, in addition to those of `[defaults]`.
     #[serde(default, with = "As::<Variables<MemberText>>")]
@@ -265,12 +265,6 @@ impl MemberTable {
         let mut add = |key, message: &str| faults.push((key, message.to_owned()));
         if self.prompt.is_some() && self.prompt_file.is_some() {
             add("prompt_file", "[[member]] has both `prompt` and `prompt_file`");
-        }
-        if let (Some(_), Some(Name(name))) = (&self.run, &self.profile)
-            && name != SHELL
-        {
-            let message = format!("a member with `run` uses the profile `shell`, not `{name}`");
-            add("profile", &message);
         }
         if self.host.is_some() && self.labels.is_some() {
             add("labels", "[[member]] has both `host` and `labels`");

@@ -430,13 +430,24 @@ fn contradicting_keys_are_refused() {
         fault_in("[[member]]\nname = \"a\"\nprompt = \"p\"\nprompt_file = \"f\"\n"),
         "6:15: [[member]] has both `prompt` and `prompt_file`"
     );
+    let member = "[[member]]\nname = \"a\"\nrun = [\"x\"]\n";
     assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"claude\"\n"),
-        "6:11: a member with `run` uses the profile `shell`, not `claude`"
+        fault_in(&format!("{member}task_only = true\n")),
+        "6:13: [[member]] has both `task_only` and `run`, which applies to standing members only"
     );
-    let shell =
-        "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
-    assert_eq!(good(shell).members[0].launch.profile.as_deref(), Some("shell"));
+}
+
+#[test]
+fn member_with_run_has_its_own_profile_or_shell() {
+    let team = "team.name = \"t\"\n[defaults]\nprofile = \"claude\"\n";
+    for (profile, expected) in
+        [("", "shell"), ("profile = \"shell\"", "shell"), ("profile = \"acp\"", "acp")]
+    {
+        let text = format!("{team}[[member]]\nname = \"a\"\nrun = [\"x\"]\n{profile}\n");
+        let member = good(&text).members[0].launch.clone();
+        assert_eq!(member.profile.as_deref(), Some(expected));
+        assert_eq!(member.command, ["x"]);
+    }
 }
 
 #[test]

@@ -185,10 +185,16 @@ fn version_in(printed: &str) -> Option<String> {
 pub fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
     let profile = profiles::find(ctx, name)?;
     if !profile.is_agent() {
-        return Err(OpsError::Usage {
-            problem: format!("`{name}` is not an agent: it only runs commands"),
-            hint: Some("list the profiles with `phalanx profile list`".to_owned()),
-        });
+        let (why, hint) = if profile.needs_command() {
+            (
+                "its program comes from a command line",
+                "make a profile that names the program; see `phalanx docs profiles`",
+            )
+        } else {
+            ("it only runs commands", "list the profiles with `phalanx profile list`")
+        };
+        let problem = format!("`{name}` is not an agent: {why}");
+        return Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
     }
     Ok(())
 }

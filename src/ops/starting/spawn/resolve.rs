@@ -263,14 +263,16 @@ fn unenforced(tools: &Tools, profile: &Profile) -> Vec<String> {
 /// the model, the session or the mode.
 fn check_options(spec: &LaunchSpec, profile: &Profile) -> Result<(), OpsError> {
     let name = &profile.name;
+    let member = text::line(&spec.name);
     let reject = |problem: String, hint: &str| Err(usage(problem, Some(hint)));
     if profile.needs_command() && spec.command.is_empty() {
-        let hint = "give one: `phalanx spawn NAME -- CMD ARG`";
-        return reject(format!("profile `{name}` needs a command line"), hint);
+        let hint = "in a manifest add `run = [\"CMD\", \"ARG\"]`; for `spawn` add `-- CMD ARG`";
+        return reject(format!("profile `{name}` of `{member}` needs a command line"), hint);
     }
     if !profile.needs_command() && !spec.command.is_empty() {
-        let hint = "omit the command, or use `--profile shell`";
-        return reject(format!("profile `{name}` takes no command line"), hint);
+        let hint =
+            "omit the command line, which is `run` in a manifest, or use the profile `shell`";
+        return reject(format!("profile `{name}` of `{member}` takes no command line"), hint);
     }
     if spec.model.is_some() && !profile.takes_model() {
         return reject(format!("profile `{name}` takes no model"), "omit `--model`");
