@@ -516,6 +516,13 @@ impl Profile {
         self.name != WORKER && !self.needs_command()
     }
 
+    /// Returns the end of a message that its program is missing; empty if the profile does not say
+    /// how to install it.
+    pub fn install_hint(&self) -> String {
+        let hint = self.install.as_ref().map(|line| format!("; install it: `{line}`"));
+        hint.unwrap_or_default()
+    }
+
     /// Returns the program that the command line names; `None` if a placeholder names it.
     pub fn program(&self) -> Option<String> {
         self.launch.argv.first()?.fill(&Values::new())?.into_iter().next()

@@ -433,3 +433,15 @@ fn ac_22_manifest_is_told_what_run_is_for() {
     }
     stage.assert_clean();
 }
+
+/// AC-23: the failure of a missing agent says how to install it.
+#[test]
+fn ac_23_missing_agent_is_named_with_its_installation() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let words = ["spawn", "ann", "--profile", "codex-acp", "--backend", "pty"];
+    let refused = stage.phalanx(&words).expect(1);
+    let part = "cannot find the program codex-acp; install it: `npm install -g";
+    assert!(refused.stderr.contains(part), "{refused:?}");
+    end(&stage);
+}

@@ -337,3 +337,27 @@ fn ac_21_tools_of_the_lead_pass_its_environment_on() {
     stage.phalanx(&["team", "delete"]).expect(0);
     stage.assert_clean();
 }
+
+/// AC-23: a team that was made for an agent does not stay if the agent cannot be started, and the
+/// error says how to install it.
+#[test]
+fn ac_23_agent_that_cannot_start_leaves_no_team() {
+    let stage = Stage::without_tmux();
+    let rows: [(&[&str], &str); 3] = [
+        (
+            &["--profile", "codex-acp"],
+            "; install it: `npm install -g @agentclientprotocol/codex-acp`",
+        ),
+        (&["--profile", "acp", "--", "no-such-agent"], "cannot find the program no-such-agent"),
+        (&["--profile", "acp"], "after `--`"),
+    ];
+    for (args, part) in rows {
+        let mut editor = Editor::start(&stage, args);
+        let refused = editor.new_session(&stage);
+        let said = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(said.contains(part), "{args:?}: {refused}");
+        assert_eq!(stage.phalanx(&["--json", "team", "list"]).expect(0).json(), json!([]));
+        editor.close().expect(0);
+    }
+    stage.assert_clean();
+}

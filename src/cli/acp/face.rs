@@ -170,7 +170,7 @@ impl<'a> EditorFace<'a> {
     fn handle_call(&mut self, call: ClientCall) -> Vec<ConversationAction> {
         match call {
             ClientCall::Open { cwd } if cwd == self.ctx.caller.cwd.to_string_lossy() => {
-                // While the lead's own session begins, its report answers.
+                // An agent that has refused its session is about to exit: `finish` answers.
                 if self.is_open {
                     self.side.open(&self.session);
                 }

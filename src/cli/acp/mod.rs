@@ -77,11 +77,19 @@ fn lead(
 ) -> VerbResult {
     let ctx = &setup.ctx;
     let profile = profile(setup, args)?;
-    let team = team(setup)?;
-    let (lease, agent) =
-        ops::starting::agent_lead::take(ctx, &team, Some(&profile), &args.command)?;
-    // Must be called on the main thread, before other threads exist.
-    let program = teammate::start_acp_lead(ctx, &team, &agent)?;
+    let (team, is_new) = team(setup)?;
+    let started = ops::starting::agent_lead::take(ctx, &team, Some(&profile), &args.command)
+        .and_then(|(lease, agent)| {
+            // Must be called on the main thread, before other threads exist.
+            let program = teammate::start_acp_lead(ctx, &team, &agent)?;
+            Ok((lease, agent, program))
+        });
+    if is_new && started.is_err() {
+        // The failure of the start matters more than that of the removal, which leaves no more than
+        // an empty team.
+        let _ = ops::ending::delete::delete(ctx, &team);
+    }
+    let (lease, agent, program) = started?;
     let (side, early) = waiting.take().expect("it waits for an agent");
     let program = ServedAgent {
         end: Box::new(program.ender()),
@@ -119,8 +127,8 @@ fn profile(setup: &Setup, args: &AcpArgs) -> Result<String, Failure> {
 }
 
 /// Opens the team that the options name, else the one that is named after the directory. Creates it
-/// if it does not exist.
-fn team(setup: &Setup) -> Result<TeamStore, Failure> {
+/// if it does not exist, and then returns true with it.
+fn team(setup: &Setup) -> Result<(TeamStore, bool), Failure> {
     let name = match setup.named_team(None)? {
         Some(name) => name,
         None => TeamName::new(&team_name(&setup.ctx.caller.cwd, None)).map_err(StoreError::from)?,
@@ -129,9 +137,9 @@ fn team(setup: &Setup) -> Result<TeamStore, Failure> {
         Err(StoreError::NoSuchTeam { .. }) => {
             let settings = Settings::by_hand(MAX_MEMBERS);
             let name = name.as_str();
-            Ok(ops::team::create(&setup.ctx, name, "", None, &settings, false)?)
+            Ok((ops::team::create(&setup.ctx, name, "", None, &settings, false)?, true))
         }
-        _ => setup.team_called(Some(name.as_str()), Action::Lead),
+        _ => Ok((setup.team_called(Some(name.as_str()), Action::Lead)?, false)),
     }
 }
 

@@ -130,8 +130,7 @@ pub fn advice<'s>(
 fn missing(caller: &Caller, profile: &Profile, sets: impl Fn(&str) -> bool) -> Option<String> {
     let program = profile.program().filter(|_| profile.is_agent())?;
     if env::find_program(program.as_ref(), caller.var("PATH"), &caller.cwd).is_none() {
-        let install = profile.install.as_ref().map(|line| format!("; install it: `{line}`"));
-        let install = install.unwrap_or_default();
+        let install = profile.install_hint();
         return Some(format!("`{program}` is not on PATH{install}")).filter(|_| !sets("PATH"));
     }
     let signs = profile.login.as_ref()?;

@@ -13,7 +13,7 @@ use launcher::command::Tail;
 use model::causes::error_chain;
 use model::text;
 use sys::clock::Deadline;
-use sys::exec::{ExecCommand, PipedChild, start_piped};
+use sys::exec::{ExecCommand, ExecError, PipedChild, start_piped};
 use sys::proc::{self, Process};
 
 /// Maximum number of bytes per read.
@@ -61,6 +61,7 @@ impl AgentProcess {
         cwd: &Path,
         env: Vec<(OsString, OsString)>,
         inputs: &Inputs<AcpInput>,
+        install_hint: &str,
     ) -> Result<AgentProcess, String> {
         let (program, args) = argv.split_first().ok_or("it has no command line")?;
         let command = ExecCommand {
@@ -70,8 +71,10 @@ impl AgentProcess {
             cwd: Some(cwd.to_owned()),
             stdin: Vec::new(),
         };
-        let (child, (stdin, stdout, stderr)) =
-            start_piped(&command).map_err(|e| error_chain(&e))?;
+        let (child, (stdin, stdout, stderr)) = start_piped(&command).map_err(|e| match e {
+            ExecError::NotFound { .. } => format!("{e}{install_hint}"),
+            e => error_chain(&e),
+        })?;
         let process = child.process().ok_or("it exited at once")?;
         let (writer, written) = channel();
         let (tokens, handled) = sync_channel(QUEUED);

@@ -100,7 +100,10 @@ pub(in super::super) fn open<'a>(
     let turn_from = (team.journal_end()?, ops::now());
     let refused = |problem: String| OpsError::Failed { problem };
     // Nothing may fail once the agent runs: no process would be left to end it.
-    let agent = AgentProcess::start(&argv, &cwd, env, &queue.inputs()).map_err(refused)?;
+    let is_own = profile.program() == argv.first().cloned();
+    let install_hint = if is_own { profile.install_hint() } else { String::new() };
+    let agent = AgentProcess::start(&argv, &cwd, env, &queue.inputs(), &install_hint);
+    let agent = agent.map_err(refused)?;
     let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
     let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
     let mut state = State::new(myself, Session::new(start), facts(&profile), role);
