@@ -271,6 +271,40 @@ fn tmux_member_keys_act_on_the_highlighted_member() {
     keys.close();
 }
 
+/// A member over ACP beside its dashboard: its row, its screen, and both answers to a permission.
+#[test]
+fn tmux_member_over_acp_is_shown_and_answered() {
+    let stage = team();
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/acp/faulty.py");
+    let words = ["spawn", "ann", "--profile", "acp", "--backend", "tmux", "--"];
+    let keys = Keys::open(stage, "120", "40");
+    keys.stage().phalanx(&[&words[..], &["python3", agent, "plain"]].concat()).expect(0);
+    keys.select("ann", "message ann");
+    keys.press(&["m", "hello there", "Enter"], "an answer", |keys| {
+        let screen = keys.terminal.screen();
+        screen.contains("You said:") && screen.contains("ann · idle")
+    });
+    let asks = |nth: usize| {
+        keys.press(&["m", "please touch it", "Enter"], "a request", |keys| {
+            keys.events("request_filed", "ann") == nth
+        });
+        keys.footer("y approve ann: touch made.txt");
+    };
+    let decided = |keys: &Keys, state: &str| {
+        let all = keys.json(&["requests", "--all"]).to_string();
+        all.contains(&format!("\"state\":\"{state}\""))
+    };
+    let made = keys.stage().at("work/made.txt");
+    asks(1);
+    keys.press(&["r", "not now", "Enter"], "a denial", |keys| decided(keys, "denied"));
+    keys.footer("message ann");
+    assert!(!made.exists());
+    asks(2);
+    keys.press(&["y"], "an approval", |keys| decided(keys, "allowed"));
+    keys.press(&[], "the file", |_| made.exists());
+    keys.close();
+}
+
 #[test]
 fn tmux_team_is_started_from_a_form_and_ended_with_a_key() {
     let stage = team();

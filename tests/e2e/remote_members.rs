@@ -69,3 +69,28 @@ fn host_that_knows_only_the_address_of_the_store_can_start_members() {
     other(&["shutdown", "--all"]).expect(0);
     stage.phalanx(&["team", "delete"]).expect(0);
 }
+
+/// A member over ACP on another host: mail, a permission that is answered here, and its end.
+#[test]
+fn agent_over_acp_works_on_another_host() {
+    let Some(stage) = RemoteStage::start(&["h1"]) else { return };
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/acp/faulty.py");
+    let words = ["spawn", "ann", "--host", "h1", "--profile", "acp", "--", "python3"];
+    stage.phalanx(&[&words[..], &[agent, "plain"]].concat()).expect(0);
+    assert_eq!(stage.member("ann")["host"], "h1");
+    stage.phalanx(&["send", "ann", "please touch it"]).expect(0);
+    let id = wait_for("a request", || {
+        let requests = stage.phalanx(&["--json", "requests"]).expect(0).json();
+        Some(requests.as_array()?.first()?["request_id"].as_str()?.to_owned())
+    });
+    stage.phalanx(&["answer", "--approve", &id]).expect(0);
+    let made = stage.hosts.at("h1", "work/made.txt");
+    wait_for("the file", || made.exists().then_some(()));
+    wait_for("the answer", || {
+        let screen = stage.phalanx(&["peek", "ann", "-n", "2000"]).expect(0).stdout;
+        screen.contains("You said").then_some(())
+    });
+    stage.phalanx(&["down"]).expect(0);
+    let ended = stage.on_host("h1", "pgrep -f [f]aulty.py").output().expect("ssh runs");
+    assert!(ended.stdout.is_empty(), "{ended:?}");
+}
