@@ -103,6 +103,14 @@ impl Git {
         let line = String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned();
         Ok((output.code == Some(0)).then_some(line))
     }
+
+    /// Returns the branch that is checked out, or its abbreviated commit. `what` as in [`Git::get`].
+    pub(super) fn name_of_head(&self, what: &str) -> Result<String, WorktreeError> {
+        match self.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])? {
+            Some(branch) => Ok(branch),
+            None => Ok(self.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned()),
+        }
+    }
 }
 
 /// Builds the error of a failed call from what git wrote to stderr: its reason, and the advice that

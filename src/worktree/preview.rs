@@ -110,7 +110,7 @@ impl Repository {
         let there = self.git.at(Path::new(&checkout.path));
         let head = there.get(what, &["rev-parse", "HEAD"])?;
         let uncommitted = self.uncommitted(Path::new(&checkout.path))?;
-        self.try_merge(checkout, head.trim_end(), name_of_head(&there, what)?, uncommitted)
+        self.try_merge(checkout, head.trim_end(), there.name_of_head(what)?, uncommitted)
     }
 
     /// Tries to merge a commit of the worktree, which `from` names.
@@ -164,13 +164,5 @@ fn add_new_files(there: &Git) -> Result<(), WorktreeError> {
     match output.code {
         Some(0) => Ok(()),
         Some(_) | None => Err(git::refused(what, &output)),
-    }
-}
-
-/// Returns the branch that is checked out, or its abbreviated commit.
-pub(super) fn name_of_head(git: &Git, what: &str) -> Result<String, WorktreeError> {
-    match git.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])? {
-        Some(branch) => Ok(branch),
-        None => Ok(git.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned()),
     }
 }

@@ -6,7 +6,6 @@ use std::path::{Component, Path, PathBuf};
 use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::list::list_worktrees;
-use super::preview::name_of_head;
 use model::team::worktree::DIR;
 use sys::fs;
 
@@ -75,7 +74,7 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Git`] if git fails.
     pub fn main_name(&self) -> Result<String, WorktreeError> {
-        name_of_head(&self.git, "ask for the main branch")
+        self.git.name_of_head("ask for the main branch")
     }
 
     /// Returns the commit of the caller's checkout.

@@ -1,7 +1,6 @@
 //! The commit that a worktree starts from.
 
 use super::error::WorktreeError;
-use super::preview::name_of_head;
 use super::repository::Repository;
 use model::team::worktree::WorktreeRequest;
 
@@ -44,7 +43,7 @@ impl Repository {
             (Some(base), _) => (base.to_owned(), base.to_owned()),
             (None, Some(remote)) => (remote_ref(&remote), remote),
             (None, None) => {
-                let from = name_of_head(&there, "ask for the commit to start from")?;
+                let from = there.name_of_head("ask for the commit to start from")?;
                 ("HEAD".to_owned(), from)
             }
         };
