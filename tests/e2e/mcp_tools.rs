@@ -43,7 +43,10 @@ fn tl_04_member_is_started_with_backend_layout_environment_tools_and_scope() {
     let refused = lead.refused("SpawnTeammate", json!({"name": "x", "backend": "screen"}));
     assert_eq!(refused["message"], "argument `backend`: possible: auto, tmux, iterm2, pty");
     let refused = lead.refused("SpawnTeammate", json!({"name": "x", "profile": "shell"}));
-    assert_eq!(refused["hint"], "give one: SpawnTeammate with `command`");
+    assert_eq!(
+        refused["hint"],
+        "in a manifest add `run = [\"CMD\", \"ARG\"]`; for `spawn` add `command`"
+    );
     lead.call("Restart", json!({"names": ["ann"], "force": true}));
     lead.call("Type", json!({"name": "ann", "keys": ["C-d"]}));
     let gone = lead.call("WaitFor", json!({"names": ["ann"], "until": "gone"}));
