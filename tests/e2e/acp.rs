@@ -403,7 +403,7 @@ fn ac_22_agent_over_acp_is_run_by_a_manifest() {
 /// AC-22: a command line that is missing, or that the profile does not take, is refused before
 /// anything starts.
 #[test]
-fn ac_22_manifest_is_told_what_run_is_for() {
+fn ac_22_refusals_of_a_manifest_name_run() {
     let stage = Stage::new();
     stage.profile("own", OWN);
     let table = [

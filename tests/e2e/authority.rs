@@ -23,7 +23,7 @@ fn warnings(stage: &Stage) -> Vec<String> {
 
 /// Commands reserved for the lead, or for the lead and the member concerned, as ann runs them; each
 /// with the action named in the refusal.
-const REFUSED: [(&[&str], &str); 38] = [
+const REFUSED: [(&[&str], &str); 42] = [
     (&["shutdown", "bob"], "end `bob`"),
     (&["shutdown", "bob", "--force"], "end `bob`"),
     (&["shutdown", "ann", "bob"], "end `bob`"),
@@ -49,6 +49,10 @@ const REFUSED: [(&[&str], &str); 38] = [
     (&["task", "approve", "1"], "approve or reject the work of others"),
     (&["task", "reject", "1", "--reason", "no"], "approve or reject the work of others"),
     (&["handoff", "put", "beta", "--type", "note", "--body", "{}"], "hand over to another team"),
+    (&["worktree", "merge", "bob"], "land the work of `bob`"),
+    (&["worktree", "merge", "ann"], "land the work of `ann`"),
+    (&["worktree", "merge", "ann", "--squash"], "land the work of `ann`"),
+    (&["worktree", "undo"], "take landed work back"),
     (&["popup"], "see all screens and messages of the team"),
     (&["doctor", "--fix"], "repair the team"),
     (&["inbox", "bob"], "read the mail of `bob`"),

@@ -81,7 +81,9 @@ const VERBS: &[&str] = &[
     "workspace read x",
     "worktree diff bob",
     "worktree list",
+    "worktree merge bob",
     "worktree remove bob",
+    "worktree undo",
 ];
 
 /// Runs a command line with these variables.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
+use crate::mcp::Client;
 
 /// A stage whose working directory is a repository with one commit.
 pub fn stage() -> Stage {
@@ -424,7 +425,7 @@ fn commit(stage: &Stage, dir: &str, file: &str, text: &str) {
     git(stage, dir, &["commit", "--quiet", "-m", &format!("{file} is {}", text.trim())]);
 }
 
-/// RV-01: each way to land, with what was checked, and back; for the lead only.
+/// RV-01: each way to land, with what was checked, and back.
 #[test]
 fn rv_01_work_lands_as_checked_and_is_taken_back() {
     let ways: [(&[&str], &str, &str); 3] = [
@@ -501,4 +502,25 @@ fn rv_03_refused_merges_say_what_to_do() {
     assert!(unknown.stderr.contains("ann"), "{unknown:?}");
     stage.phalanx(&["down"]).expect(0);
     assert!(place(&stage, "bob").exists());
+}
+
+/// RV-01: an agent lead checks, lands what it has checked, and takes it back.
+#[test]
+fn rv_01_agent_lead_lands_work_by_its_tool() {
+    let stage = with_work();
+    let mut lead = Client::start(&stage, &["mcp", "--team", "alpha"]);
+    let text = || fs::read_to_string(stage.at("work/a.txt")).expect("a file");
+    let check = json!({"action": "merge", "name": "bob", "dry_run": true});
+    let checked = lead.call("Worktrees", check);
+    assert_eq!((&checked["commits"], text().as_str()), (&json!(1), "one\n"));
+    commit(&stage, "work/.worktrees/alpha-bob", "a.txt", "late\n");
+    let merge = json!({"action": "merge", "name": "bob", "squash": true, "head": checked["head"]});
+    let landed = lead.call("Worktrees", merge);
+    assert_eq!((&landed["kind"], &landed["later"]), (&json!("squash"), &json!(1)));
+    assert_eq!(text(), "two\n");
+    let undone = lead.call("Worktrees", json!({"action": "undo"}));
+    assert_eq!((&undone["name"], &undone["new"]), (&json!("bob"), &landed["new"]));
+    assert_eq!(text(), "one\n");
+    lead.end();
+    stage.phalanx(&["down", "--force"]).expect(0);
 }

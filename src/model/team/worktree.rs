@@ -137,7 +137,7 @@ pub struct Checkout {
     pub landed: Option<LandedWork>,
 }
 
-/// How the commits of a worktree get to the branch of the main working directory.
+/// The form in which commits of a worktree land on the branch of the main working directory.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr,
 )]
@@ -159,7 +159,7 @@ pub struct LandedWork {
     pub head: String,
     /// The branch of the main working directory before it.
     pub old: String,
-    /// The same branch after it.
+    /// That branch after it.
     pub new: String,
     pub kind: LandingKind,
 }

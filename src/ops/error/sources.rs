@@ -99,7 +99,8 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
             "let the member merge {into} into its branch and solve them: `phalanx send NAME \"merge {into}\"`"
         )),
         WorktreeError::Moved { .. } => Some(
-            "undo them with git: `git revert` makes a commit that takes others back".to_owned(),
+            "run it again; landed work under other commits is taken back with `git revert`"
+                .to_owned(),
         ),
         WorktreeError::Diverged { .. } => Some("name another branch".to_owned()),
         WorktreeError::Shallow { .. } => Some(

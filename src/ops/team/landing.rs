@@ -16,7 +16,7 @@ use worktree::{Landing, Repository, WorktreeError};
 /// Attempts to land while other commits land on the same branch.
 const ATTEMPTS: usize = 5;
 
-/// What is to land, and how.
+/// A request to land commits.
 #[derive(Debug, Clone)]
 pub struct LandRequest {
     pub kind: LandingKind,
@@ -97,7 +97,7 @@ pub fn land(
 }
 
 /// Prepares the commits, records them and lands them; again if others have landed meanwhile. They
-/// are on record first: a squash without its record would be unmerged for ever.
+/// are on record first, because a squash without its record never counts as merged.
 fn land_commits(
     team: &TeamStore,
     name: &MemberName,

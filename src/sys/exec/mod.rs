@@ -81,21 +81,28 @@ fn replace(mut command: process::Command, args: &[OsString]) -> ExecError {
 }
 
 fn start(cmd: &ExecCommand) -> Result<Child, ExecError> {
-    let mut command = process::Command::new(&cmd.program);
-    command.args(&cmd.args).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let mut command = command(cmd);
+    command.process_group(0);
     command.stdin(if cmd.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
-    if let Some(env) = &cmd.env {
-        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
-    }
-    if let Some(cwd) = &cmd.cwd {
-        command.current_dir(cwd);
-    }
     // Only where needed, as in a launcher, which blocks signals: with any hook, std forks instead
     // of using posix_spawn.
     if fresh::blocks_signals() {
         fresh::empty_signal_mask(&mut command);
     }
     command.spawn().map_err(|source| ExecError::start(argv(cmd), cmd.cwd.as_deref(), source))
+}
+
+/// Returns std's form of a command, whose output goes to pipes.
+fn command(cmd: &ExecCommand) -> process::Command {
+    let mut command = process::Command::new(&cmd.program);
+    command.args(&cmd.args).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(env) = &cmd.env {
+        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
+    }
+    if let Some(cwd) = &cmd.cwd {
+        command.current_dir(cwd);
+    }
+    command
 }
 
 fn argv(cmd: &ExecCommand) -> Vec<OsString> {

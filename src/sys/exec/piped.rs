@@ -1,12 +1,12 @@
 //! A child process that is used over its pipes while it runs.
 
 use std::io;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Stdio};
 
 use nix::unistd;
 
 use super::command::{ExecCommand, ExecError};
-use super::{argv, kill_group, start_fresh};
+use super::{argv, command, kill_group, start_fresh};
 use crate::proc::Process;
 
 /// A child in a session of its own, whose process group is killed on drop.
@@ -26,15 +26,8 @@ pub(crate) type ChildPipes = (ChildStdin, ChildStdout, ChildStderr);
 /// [`ExecError::NotFound`], [`ExecError::NoInterpreter`] or [`ExecError::Directory`] if the
 /// program, its interpreter or its directory is missing; [`ExecError::Io`] if a system call fails.
 pub fn start_piped(cmd: &ExecCommand) -> Result<(PipedChild, ChildPipes), ExecError> {
-    let mut command = Command::new(&cmd.program);
-    command.args(&cmd.args);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if let Some(env) = &cmd.env {
-        command.env_clear().envs(env.iter().map(|(name, value)| (name, value)));
-    }
-    if let Some(cwd) = &cmd.cwd {
-        command.current_dir(cwd);
-    }
+    let mut command = command(cmd);
+    command.stdin(Stdio::piped());
     start_fresh(&mut command, || unistd::setsid().map(drop).map_err(io::Error::from));
     let spawned = command.spawn();
     let mut child =

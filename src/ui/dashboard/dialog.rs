@@ -111,7 +111,7 @@ pub(super) struct Confirmation {
     pub(super) words: String,
     /// Text above the question.
     pub(super) details: String,
-    /// What follows on `y`.
+    /// The effect of `y`.
     pub(super) effect: Effect,
     /// Other ways to say yes.
     pub(super) others: Vec<OtherAnswer>,
@@ -121,13 +121,13 @@ pub(super) struct Confirmation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OtherAnswer {
     pub(super) key: char,
-    /// What it does, in a word.
+    /// A word for its effect.
     pub(super) word: &'static str,
     pub(super) effect: Effect,
 }
 
 impl Confirmation {
-    /// Returns what follows on a key that says yes.
+    /// Returns the effect of a key that says yes.
     pub(super) fn effect_of(self, key: char) -> Effect {
         let other = self.others.into_iter().find(|other| other.key == key);
         other.map_or(self.effect, |other| other.effect)
