@@ -30,12 +30,20 @@ const JSON_DOORS: [(&str, Door); 4] = [
     ("protocol", testing::parse_protocol),
 ];
 
-/// Parsers of messages between processes and of what configures hosts, with seeds.
-const LINK_DOORS: [(&str, Door, &[&[u8]]); 4] = [
+/// Parsers of messages between processes, of what configures hosts and of patches, with seeds.
+const LINK_DOORS: [(&str, Door, &[&[u8]]); 5] = [
     (
         "hosts",
         testing::parse_hosts,
         &[b"[[host]]\nname = \"build\"\nssh = \"me@build\"\ndir = \"/srv/w\"\ncapacity = 2\nlabels = [\"big\"]\nenv = { A = \"1\" }\n"],
+    ),
+    (
+        "patch",
+        testing::parse_patch,
+        &[
+            b"diff --git a/x b/x\nindex 11..22 100644\n--- a/x\n+++ b/x\n@@ -1,2 +1 @@ f\n-a\n b\n\\ No newline\n",
+            b"diff --git \"a/\\303\\244\" \"b/\\303\\244\"\nold mode 100644\nnew mode 100755\n",
+        ],
     ),
     (
         "store_url",

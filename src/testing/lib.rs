@@ -12,6 +12,6 @@ pub use host::{HostOutput, TestHost};
 pub use lead::StepBench;
 pub use parse::{
     parse_agent_output, parse_broker_message, parse_host_line, parse_hosts, parse_mailbox,
-    parse_manifest, parse_protocol, parse_store_url, parse_task, parse_team,
+    parse_manifest, parse_patch, parse_protocol, parse_store_url, parse_task, parse_team,
 };
 pub use team::{Entry, Follower, TaskRow, TestTeam};

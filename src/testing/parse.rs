@@ -7,6 +7,7 @@ use acp::{Session, SessionReport, SessionStart};
 use config::hosts;
 use config::manifest::Manifest;
 use database::{StoreUrl, parse_messages};
+use diff::Patch;
 use model::board::task::Task;
 use model::id::TaskId;
 use model::mail::envelope::Envelope;
@@ -125,4 +126,10 @@ pub fn parse_agent_output(bytes: &[u8]) -> bool {
         matches!(report, SessionReport::Fault(_) | SessionReport::Refused(_))
     };
     !reports.iter().all(is_fault)
+}
+
+/// Parses the output of `git diff`. Returns true if it was a patch.
+#[must_use]
+pub fn parse_patch(bytes: &[u8]) -> bool {
+    Patch::parse(bytes).is_ok()
 }

@@ -26,7 +26,7 @@ const FENCES: &[(&str, &[&str], &str)] = &[
         "parse in cli and pass typed values down",
     ),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
-    ("ratatui", &["src/ui/dashboard/", "src/cli/watch/"], "draw in ui::dashboard"),
+    ("ratatui", &["src/ui/dashboard/", "src/cli/watch/", "src/diff/"], "draw in ui::dashboard"),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
 ];
 
