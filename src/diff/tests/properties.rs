@@ -51,12 +51,13 @@ fn annotation(patch: &Patch, at: usize, line: u32, text: &[u8]) -> Annotation {
         1 => AnnotationPlace::File { path },
         _ => AnnotationPlace::Whole,
     };
-    let state = if line % 2 == 0 { AnnotationState::Draft } else { AnnotationState::Resolved };
+    let state =
+        if line.is_multiple_of(2) { AnnotationState::Draft } else { AnnotationState::Resolved };
     Annotation { id: u64::from(line), place, state, label: text.clone(), rows: vec![text] }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn rv_13_any_keys_keep_the_cursor_visible(

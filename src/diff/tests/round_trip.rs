@@ -47,7 +47,7 @@ fn format_file(file: &FilePatch, out: &mut Vec<u8>) {
         ChangeKind::Renamed | ChangeKind::Copied => {
             let verb = if file.change == ChangeKind::Copied { "copy" } else { "rename" };
             let (from, to) = (quoted("", old), quoted("", file.path()));
-            let _ = write!(head, "similarity index {}%\n", file.similarity.unwrap_or(0));
+            let _ = writeln!(head, "similarity index {}%", file.similarity.unwrap_or(0));
             let _ = write!(head, "{verb} from {from}\n{verb} to {to}\n");
         }
         ChangeKind::Unmerged => {
@@ -82,9 +82,10 @@ fn format_file(file: &FilePatch, out: &mut Vec<u8>) {
                 LineKind::Removed => b'-',
             });
             out.extend_from_slice(&line.text);
-            out.extend_from_slice(match line.has_newline {
-                true => b"\n",
-                false => b"\n\\ No newline at end of file\n",
+            out.extend_from_slice(if line.has_newline {
+                b"\n"
+            } else {
+                b"\n\\ No newline at end of file\n".as_slice()
             });
         }
     }
