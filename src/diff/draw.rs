@@ -8,6 +8,7 @@ use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 use crate::annotation::AnnotationState;
+use crate::cells::{dim, fill, put};
 use crate::glyph;
 use crate::index::{DiffPlace, DiffRow};
 use crate::keys::KEYS;
@@ -271,41 +272,6 @@ impl DiffView {
         let text = self.note_rows[note].get(part).map_or("", String::as_str);
         put(buffer, x + 2, area.y, room.saturating_sub(2), text, style);
     }
-}
-
-pub(crate) fn dim() -> Style {
-    Style::default().add_modifier(Modifier::DIM)
-}
-
-/// Draws the characters of a safe text that fit into `room` columns.
-pub(crate) fn put(buffer: &mut Buffer, x: u16, y: u16, room: usize, text: &str, style: Style) {
-    let (mut x, mut left) = (x, room);
-    for glyph in glyph::glyphs(text.as_bytes()) {
-        if glyph.width > left || x >= buffer.area.right() {
-            return;
-        }
-        set(buffer, x, y, &glyph.symbol, glyph.width, style);
-        x += u16::try_from(glyph.width).unwrap_or(1);
-        left -= glyph.width;
-    }
-}
-
-/// Draws a character, and clears the cells that it also covers.
-pub(crate) fn set(buffer: &mut Buffer, x: u16, y: u16, symbol: &str, width: usize, style: Style) {
-    for at in 0..u16::try_from(width).unwrap_or(1) {
-        if let Some(cell) = buffer.cell_mut((x + at, y)) {
-            cell.reset();
-            cell.set_symbol(if at == 0 { symbol } else { " " }).set_style(style);
-        }
-    }
-}
-
-/// Draws a row with a safe text, and clears its other cells.
-fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
-    for x in area.left()..area.right() {
-        set(buffer, x, area.y, " ", 1, style);
-    }
-    put(buffer, area.x, area.y, usize::from(area.width), text, style);
 }
 
 /// The numbers of added and removed lines.

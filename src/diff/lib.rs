@@ -3,6 +3,7 @@
 
 mod action;
 mod annotation;
+mod cells;
 mod draw;
 mod glyph;
 mod index;

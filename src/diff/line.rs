@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
-use crate::draw::{dim, put, set};
+use crate::cells::{dim, put, set};
 use crate::glyph::glyphs;
 use crate::index::{DiffPlace, partner};
 use crate::keys::find;

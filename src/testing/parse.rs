@@ -7,7 +7,7 @@ use acp::{Session, SessionReport, SessionStart};
 use config::hosts;
 use config::manifest::Manifest;
 use database::{StoreUrl, parse_messages};
-use diff::Patch;
+use diff::{DiffView, Patch};
 use model::board::task::Task;
 use model::id::TaskId;
 use model::mail::envelope::Envelope;
@@ -128,8 +128,13 @@ pub fn parse_agent_output(bytes: &[u8]) -> bool {
     !reports.iter().all(is_fault)
 }
 
-/// Parses the output of `git diff`. Returns true if it was a patch.
+/// Parses the output of `git diff`, and makes a view of it. Returns true if it was a patch.
 #[must_use]
 pub fn parse_patch(bytes: &[u8]) -> bool {
-    Patch::parse(bytes).is_ok()
+    let Ok(patch) = Patch::parse(bytes) else { return false };
+    let mut view = DiffView::new("", patch.clone(), false);
+    view.set_viewed(&patch.files.iter().map(|file| file.path().to_vec()).collect::<Vec<_>>());
+    view.set_annotations(Vec::new());
+    view.set_patch("", patch);
+    true
 }
