@@ -28,6 +28,8 @@ pub enum DocumentKind {
     Member,
     Request,
     Question,
+    /// The comments of the team's reviews.
+    Review,
     /// The time at which a member last read the board.
     Looked,
     /// The machine that has a host name.
@@ -291,6 +293,7 @@ impl Interest {
                 DocumentKind::Member => key == own,
                 DocumentKind::Settings
                 | DocumentKind::Lead
+                | DocumentKind::Review
                 | DocumentKind::Looked
                 | DocumentKind::Host => false,
             },

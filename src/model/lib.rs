@@ -10,6 +10,7 @@ pub mod mail;
 pub mod members;
 pub mod merge;
 pub mod name;
+pub mod review;
 #[cfg(any(test, feature = "testing"))]
 pub mod sample;
 pub mod team;

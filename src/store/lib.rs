@@ -7,6 +7,7 @@ mod error;
 mod files;
 mod mail;
 mod members;
+mod review;
 mod shared;
 mod team;
 #[cfg(test)]

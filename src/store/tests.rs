@@ -4,6 +4,7 @@
 mod journal;
 mod mail;
 mod records;
+mod review;
 mod torn;
 mod usage;
 

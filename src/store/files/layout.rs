@@ -201,6 +201,14 @@ impl TeamLayout {
         self.requests().join(format!("{QUESTION}{}.json", id.file_stem()))
     }
 
+    pub(crate) fn reviews(&self) -> PathBuf {
+        self.ours().join("reviews")
+    }
+
+    pub(crate) fn review(&self, key: &str) -> PathBuf {
+        self.reviews().join(format!("{key}.json"))
+    }
+
     pub(crate) fn specs(&self) -> PathBuf {
         self.ours().join("specs")
     }

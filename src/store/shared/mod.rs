@@ -235,7 +235,10 @@ fn topic(change: StoreChange) -> Option<Topic> {
             DocumentKind::Settings => Topic::Settings,
             DocumentKind::Member => Topic::Member(key),
             DocumentKind::Request | DocumentKind::Question => Topic::Request(key),
-            DocumentKind::Lead | DocumentKind::Looked | DocumentKind::Host => return None,
+            DocumentKind::Lead
+            | DocumentKind::Review
+            | DocumentKind::Looked
+            | DocumentKind::Host => return None,
         },
         StoreChange::Mail(owner) => Topic::Mail(owner),
         StoreChange::Claim | StoreChange::Tasks => Topic::Tasks,

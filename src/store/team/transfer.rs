@@ -21,8 +21,13 @@ use model::team::settings::Settings;
 use model::wire::Object;
 
 /// The documents of a team that exist once for each member or request.
-const KINDS: [DocumentKind; 4] =
-    [DocumentKind::Member, DocumentKind::Request, DocumentKind::Question, DocumentKind::Looked];
+const KINDS: [DocumentKind; 5] = [
+    DocumentKind::Member,
+    DocumentKind::Request,
+    DocumentKind::Question,
+    DocumentKind::Review,
+    DocumentKind::Looked,
+];
 
 /// Everything that a store keeps of a team. Fields of other programs are included.
 #[derive(Debug)]

@@ -85,6 +85,7 @@ impl TeamStore {
             DocumentKind::Member => layout.members().join(format!("{key}.json")),
             DocumentKind::Request => layout.requests().join(format!("{key}.json")),
             DocumentKind::Question => layout.requests().join(format!("{QUESTION}{key}.json")),
+            DocumentKind::Review => layout.review(key),
             DocumentKind::Looked => layout.board().join(format!("{key}{LOOKED}")),
             DocumentKind::Config => layout.team_file(),
             DocumentKind::Settings => layout.settings(),

@@ -40,6 +40,11 @@ fn full_team() -> (tempfile::TempDir, TeamStore) {
     entries.push(json!({"from": "x", "text": "foreign", "read": false, "color": "blue"}));
     fs::write_atomic(&inbox, &serde_json::to_vec(&entries).expect("json")).expect("written");
     team.set_looked_at(&who("bob"), NOW).expect("noted");
+    team.change_review(|review| {
+        review.last = 7;
+        Ok(())
+    })
+    .expect("reviewed");
     team.record(Note::of(EventKind::LeadStarted).with("pid", 7)).expect("recorded");
     (dir, team)
 }

@@ -1,0 +1,363 @@
+//! Comments on the work of members, and what each reviewer has looked at.
+
+mod message;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{MemberName, TaskId};
+use crate::text;
+use crate::time::Timestamp;
+
+pub use message::review_message;
+
+/// Maximum number of comments of a team. Resolved ones are dropped first.
+pub const MAX_COMMENTS: usize = 2_000;
+/// Maximum number of lines that a comment quotes.
+pub const MAX_QUOTED: usize = 30;
+/// Maximum length of a quoted line, in characters.
+const MAX_QUOTED_LINE: usize = 300;
+
+/// The reviews of a team.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TeamReview {
+    pub format: u32,
+    /// The number of the last comment that was ever made.
+    #[serde(default)]
+    pub last: u32,
+    /// Oldest first.
+    #[serde(default)]
+    pub comments: Vec<ReviewComment>,
+    /// By reviewer, then by the member whose work it is.
+    #[serde(default)]
+    pub looks: BTreeMap<MemberName, BTreeMap<MemberName, ReviewLook>>,
+}
+
+/// The id of a comment, `R12`. It is unique in its team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct CommentId(pub u32);
+
+impl From<CommentId> for String {
+    fn from(id: CommentId) -> String {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for CommentId {
+    type Error = String;
+
+    fn try_from(given: String) -> Result<CommentId, String> {
+        given.parse()
+    }
+}
+
+impl fmt::Display for CommentId {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "R{}", self.0)
+    }
+}
+
+impl FromStr for CommentId {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<CommentId, String> {
+        let digits = given.strip_prefix(['R', 'r']).unwrap_or(given);
+        let number = digits.parse().ok().filter(|_| digits.bytes().all(|c| c.is_ascii_digit()));
+        number
+            .map(CommentId)
+            .ok_or_else(|| format!("{given:?} is not the id of a comment, such as R12"))
+    }
+}
+
+/// The weight of a comment.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum CommentKind {
+    /// The author has to change something.
+    #[default]
+    Must,
+    /// The author has to explain something.
+    Question,
+    /// The author may ignore it.
+    Note,
+}
+
+/// A part of the work, as it was shown to the reviewer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentPlace {
+    /// The path in the repository; bytes that are not UTF-8 are replaced.
+    pub path: String,
+    /// `None` for the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<CommentLines>,
+}
+
+/// Lines of a file on one side of the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentLines {
+    pub side: LineSide,
+    pub first: u32,
+    pub last: u32,
+    /// Their text, as far as it is kept.
+    pub quote: Vec<String>,
+}
+
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum LineSide {
+    /// Before the change.
+    Old,
+    /// After the change.
+    New,
+}
+
+/// A comment of a reviewer on the work of a member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewComment {
+    pub id: CommentId,
+    /// The author of the work.
+    pub member: MemberName,
+    /// The reviewer.
+    pub by: MemberName,
+    /// The task that the author had in review.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    pub kind: CommentKind,
+    /// `None` for the work as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<CommentPlace>,
+    /// The commit since which the work was shown.
+    pub base: String,
+    /// The snapshot that was shown.
+    pub commit: String,
+    pub text: String,
+    pub at: Timestamp,
+    /// `None` for a draft.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<CommentAnswer>,
+    /// Set by the reviewer only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Timestamp>,
+}
+
+/// The author's answer to a comment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommentAnswer {
+    pub kind: AnswerKind,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The author's commit at that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    pub at: Timestamp,
+}
+
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum AnswerKind {
+    /// The work was changed.
+    Done,
+    /// The work stays as it is, for the reason given.
+    Declined,
+    /// An answer to a question.
+    Reply,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum CommentState {
+    /// Only its reviewer sees it.
+    Draft,
+    Sent,
+    Answered,
+    Resolved,
+}
+
+/// The work of a member as a reviewer saw it last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewLook {
+    /// The snapshot that was shown.
+    pub commit: String,
+    pub at: Timestamp,
+    /// The files that the reviewer marked as viewed, with the ids of their contents: a mark counts
+    /// until the content changes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub viewed: BTreeMap<String, String>,
+}
+
+impl ReviewComment {
+    pub fn state(&self) -> CommentState {
+        match (self.sent, self.resolved, &self.answer) {
+            (None, ..) => CommentState::Draft,
+            (Some(_), Some(_), _) => CommentState::Resolved,
+            (Some(_), None, Some(_)) => CommentState::Answered,
+            (Some(_), None, None) => CommentState::Sent,
+        }
+    }
+
+    /// Returns its place in a line: `src/auth.rs:42-44 (new)`, or `the whole`.
+    pub fn place_words(&self) -> String {
+        let Some(place) = &self.place else { return "the whole".to_owned() };
+        let path = text::line(&place.path);
+        match &place.lines {
+            None => path,
+            Some(CommentLines { side, first, last, .. }) => {
+                let side: &str = side.into();
+                if first == last {
+                    format!("{path}:{first} ({side})")
+                } else {
+                    format!("{path}:{first}-{last} ({side})")
+                }
+            }
+        }
+    }
+}
+
+impl CommentLines {
+    /// Lines with their bytes, as far as these are kept: the first [`MAX_QUOTED`] lines.
+    pub fn quoting<'l>(
+        side: LineSide,
+        first: u32,
+        last: u32,
+        lines: impl IntoIterator<Item = &'l [u8]>,
+    ) -> CommentLines {
+        let shown = |line: &[u8]| {
+            text::line(&String::from_utf8_lossy(line)).chars().take(MAX_QUOTED_LINE).collect()
+        };
+        let quote = lines.into_iter().take(MAX_QUOTED).map(shown).collect();
+        CommentLines { side, first, last, quote }
+    }
+}
+
+impl TeamReview {
+    pub fn comment(&self, id: CommentId) -> Option<&ReviewComment> {
+        self.comments.iter().find(|comment| comment.id == id)
+    }
+
+    /// Returns the comments that `who` may see: all that were sent, and its own drafts.
+    pub fn visible_to<'r>(
+        &'r self,
+        who: &'r MemberName,
+    ) -> impl Iterator<Item = &'r ReviewComment> {
+        self.comments.iter().filter(move |comment| comment.sent.is_some() || comment.by == *who)
+    }
+
+    /// Adds a comment and returns its id. Drops the oldest resolved ones if there are too many.
+    pub fn add(&mut self, comment: impl FnOnce(CommentId) -> ReviewComment) -> CommentId {
+        self.last += 1;
+        let id = CommentId(self.last);
+        self.comments.push(comment(id));
+        while self.comments.len() > MAX_COMMENTS {
+            let is_over = |comment: &ReviewComment| comment.state() == CommentState::Resolved;
+            let Some(at) = self.comments.iter().position(is_over) else { break };
+            self.comments.remove(at);
+        }
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(id: CommentId, is_resolved: bool) -> ReviewComment {
+        ReviewComment {
+            id,
+            member: MemberName::existing("ada").expect("a name"),
+            by: MemberName::lead(),
+            task: None,
+            kind: CommentKind::Must,
+            place: None,
+            base: String::new(),
+            commit: String::new(),
+            text: "x".to_owned(),
+            at: Timestamp(1),
+            sent: is_resolved.then_some(Timestamp(2)),
+            answer: None,
+            resolved: is_resolved.then_some(Timestamp(3)),
+        }
+    }
+
+    #[test]
+    fn ids_of_comments_are_read_as_they_are_shown() {
+        for good in ["R12", "r12", "12"] {
+            assert_eq!(good.parse(), Ok(CommentId(12)), "{good}");
+        }
+        for bad in ["", "R", "R-1", "R+1", "R1x", "RR1", "R99999999999"] {
+            assert!(bad.parse::<CommentId>().is_err(), "{bad}");
+        }
+        let stored = serde_json::to_string(&CommentId(3)).expect("JSON");
+        assert_eq!(stored, "\"R3\"");
+        assert_eq!(serde_json::from_str::<CommentId>(&stored).expect("an id"), CommentId(3));
+    }
+
+    #[test]
+    fn only_resolved_comments_make_room_and_no_id_is_given_twice() {
+        let mut review = TeamReview::default();
+        for at in 0..MAX_COMMENTS {
+            review.add(|id| made(id, at == 7));
+        }
+        let id = review.add(|id| made(id, false));
+        assert_eq!(review.comments.len(), MAX_COMMENTS);
+        assert!(review.comment(CommentId(8)).is_none() && review.comment(CommentId(1)).is_some());
+        assert_eq!(review.add(|id| made(id, false)).0, id.0 + 1);
+        assert_eq!(review.comments.len(), MAX_COMMENTS + 1);
+    }
+
+    #[test]
+    fn draft_is_visible_to_its_reviewer_only() {
+        let mut review = TeamReview::default();
+        review.add(|id| made(id, false));
+        review.add(|id| made(id, true));
+        let ada = MemberName::existing("ada").expect("a name");
+        let ids = |who: &MemberName| review.visible_to(who).map(|c| c.id.0).collect::<Vec<_>>();
+        assert_eq!((ids(&MemberName::lead()), ids(&ada)), (vec![1, 2], vec![2]));
+    }
+}
