@@ -232,6 +232,28 @@ pub struct ReviewLook {
     pub viewed: BTreeMap<String, String>,
 }
 
+/// A comment, and where its lines are in the snapshot that is shown now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlacedComment {
+    #[serde(flatten)]
+    pub comment: ReviewComment,
+    pub now: PlaceNow,
+}
+
+/// The place of a comment in a later snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "lines")]
+pub enum PlaceNow {
+    /// The lines are the same, here.
+    Same { first: u32, last: u32 },
+    /// The lines have changed; those here replace them.
+    Changed { first: u32, last: u32 },
+    /// The lines or the file no longer exist, or nothing tells where they are.
+    Gone,
+    /// The comment is on no lines, or on lines before the change.
+    Fixed,
+}
+
 impl ReviewComment {
     pub fn state(&self) -> CommentState {
         match (self.sent, self.resolved, &self.answer) {
