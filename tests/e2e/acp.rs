@@ -124,6 +124,31 @@ fn acp_member_lives_a_whole_life() {
 }
 
 /// The conversation is printed into the pane, so that tmux keeps it, and the pane is closed.
+/// AC-17: a member that refuses to end because it waits for an answer is shown as waiting, with a
+/// lead and without one.
+#[test]
+fn ac_17_refusal_to_end_keeps_the_open_question() {
+    for is_led in [true, false] {
+        let stage = Stage::new();
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        if is_led {
+            stage.phalanx(&["lead", "--detach"]).expect(0);
+        }
+        spawn(&stage, "pty", &["plain"]);
+        stage.phalanx(&["send", "ann", "please touch it"]).expect(0);
+        let id = open_request(&stage);
+        wait_for_state(&stage, "waiting");
+        let refused = stage.phalanx(&["shutdown", "ann", "--deadline", "3"]).expect(4);
+        assert!(refused.stdout.contains("it waits for an answer"), "{refused:?}");
+        let ann = member(&stage).expect("on the team");
+        assert_eq!((&ann["state"], &ann["needs"]), (&"waiting".into(), &"permission".into()));
+        stage.phalanx(&["answer", "--approve", &id]).expect(0);
+        wait_for_state(&stage, "idle");
+        stage.phalanx(&["shutdown", "ann"]).expect(0);
+        end(&stage);
+    }
+}
+
 #[test]
 fn acp_conversation_is_in_the_history_of_a_tmux_pane() {
     let stage = led();

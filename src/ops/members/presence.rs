@@ -1,6 +1,7 @@
 //! Reports of a teammate about itself (ready, working, idle) and the state changes that follow.
 
 use crate::{OpsError, now};
+use model::decisions::question::{Question, QuestionKind};
 use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::placement::Placement;
@@ -164,12 +165,18 @@ pub fn move_on(
     cause: Cause,
     reason: Option<&str>,
 ) -> Result<Option<MemberState>, OpsError> {
+    // A member that refuses to end continues to wait for its answer.
+    let awaited = match cause {
+        Cause::Refused => awaited_answer(team, name, incarnation)?,
+        _ => None,
+    };
     let change = |record: &mut MemberRecord| {
         if cause == Cause::Work && record.state == MemberState::Working {
             // The next task began without an idle phase: the state stays, the reason changes.
             record.reason = reason.map(str::to_owned);
         }
-        step(record, cause, reason)
+        let next = step(record, cause, reason)?;
+        Some(awaited.and_then(|awaited| step(record, awaited, reason)).unwrap_or(next))
     };
     let mut is_native = false;
     let change = |record: &mut MemberRecord| {
@@ -185,6 +192,24 @@ pub fn move_on(
         set_active(team, name, is_active)?;
     }
     Ok(Some(next))
+}
+
+/// Returns the transition into the state of a run that waits for an answer, if it does.
+fn awaited_answer(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<Option<Cause>, OpsError> {
+    let questions = team.questions()?;
+    let of_run = |question: &&Question| {
+        question.is_open()
+            && question.from == *name
+            && question.incarnation.as_ref() == Some(incarnation)
+    };
+    Ok(questions.iter().find(of_run).map(|question| match question.kind {
+        QuestionKind::Plan => Cause::PlanSent,
+        QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
+    }))
 }
 
 /// Writes `isActive` of a member to the team file.

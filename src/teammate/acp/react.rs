@@ -271,7 +271,7 @@ fn handle_end(
     }
     end_session(state, now, effects);
     let Some(leaving) = state.leaving else {
-        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
+        let said = said.map(|said| format!("; it said last: {said}")).unwrap_or_default();
         let words = format!("the agent has exited with code {code}{said}");
         effects.push(Effect::Show(ConversationUpdate::Notice(words)));
         return close(state, if code == 0 { 1 } else { code }, now);

@@ -18,7 +18,7 @@ fn ac_09_exit_of_the_agent_is_a_failure() {
         let mut stage = Stage::working(false);
         stage.exits(code, Some("out of memory"));
         assert_eq!(stage.state.end, Some(exit));
-        let words = format!("the agent has exited with code {code}: out of memory");
+        let words = format!("the agent has exited with code {code}; it said last: out of memory");
         assert_eq!(exit_words(&stage), [words]);
         assert!(!stage.has_prompt());
     }
