@@ -76,6 +76,8 @@ pub fn run(hook: &HookCommand, call: &Call) -> Ran {
             e @ (ExecError::NotFound { .. }
             | ExecError::NoInterpreter { .. }
             | ExecError::Directory { .. }
+            | ExecError::TooMuchOutput { .. }
+            | ExecError::Cancelled { .. }
             | ExecError::Io { .. }),
         ) => (End::NotRun(with_cause(&e)), String::new(), String::new()),
     };

@@ -149,7 +149,10 @@ pub(super) fn exec_problem(program: &Program, error: &ExecError) -> LaunchProble
             "directory {} cannot be entered: {source}",
             cwd.display()
         )),
-        ExecError::Deadline { .. } | ExecError::Io { .. } => LaunchProblem::not_runnable(format!(
+        ExecError::Deadline { .. }
+        | ExecError::TooMuchOutput { .. }
+        | ExecError::Cancelled { .. }
+        | ExecError::Io { .. } => LaunchProblem::not_runnable(format!(
             "program {path} cannot be run: {}",
             innermost(error)
         )),

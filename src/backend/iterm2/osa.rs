@@ -48,6 +48,8 @@ impl Osa {
             other @ (ExecError::NotFound { .. }
             | ExecError::NoInterpreter { .. }
             | ExecError::Directory { .. }
+            | ExecError::TooMuchOutput { .. }
+            | ExecError::Cancelled { .. }
             | ExecError::Io { .. }) => BackendError::Exec(other),
         })?;
         if output.code != Some(0) {

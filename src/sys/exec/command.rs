@@ -7,8 +7,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use thiserror::Error;
+
+use super::cancel::CancelToken;
 
 /// A program to run. A name without a slash is looked up in the PATH of `env`, or in this process's
 /// PATH if `env` is `None`.
@@ -25,8 +28,18 @@ pub struct ExecCommand {
     pub stdin: Vec<u8>,
 }
 
+/// The limits of a run, at which the program is killed.
+#[derive(Debug, Clone)]
+pub struct ExecLimits {
+    pub deadline: Duration,
+    /// Largest output, in bytes of each stream. Without it, the first 16 MiB are kept and the rest
+    /// is discarded without an error.
+    pub output: Option<usize>,
+    pub cancel: Option<CancelToken>,
+}
+
 /// Result of a program that has ended: exactly one of `code` and `signal` is set. Each stream holds
-/// at most its first 16 MiB.
+/// at most its first 16 MiB, unless [`ExecLimits::output`] is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecOutput {
     /// Exit status.
@@ -64,6 +77,12 @@ pub enum ExecError {
     /// The deadline passed. The program and its process group were killed.
     #[error("{} did not end within {after_ms} ms and was killed", shown(argv))]
     Deadline { argv: Vec<OsString>, after_ms: u64 },
+    /// [`ExecLimits::output`] was exceeded. The program and its process group were killed.
+    #[error("{} wrote more than {} MiB and was killed", shown(argv), limit >> 20)]
+    TooMuchOutput { argv: Vec<OsString>, limit: usize },
+    /// Another thread cancelled the run. The program and its process group were killed.
+    #[error("{} was cancelled", shown(argv))]
+    Cancelled { argv: Vec<OsString> },
     /// A system call failed while the program was started or its pipes were served.
     #[error("cannot run {}", shown(argv))]
     Io {

@@ -1,6 +1,7 @@
 //! Runs programs: to their end within a deadline, over pipes, or detached. Never goes through a
 //! shell.
 
+mod cancel;
 mod command;
 mod detached;
 mod foreground;
@@ -16,11 +17,11 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::clock::Deadline;
 use super::proc;
 use pump::{Pump, PumpResult};
 
-pub use command::{ExecCommand, ExecError, ExecOutput};
+pub use cancel::CancelToken;
+pub use command::{ExecCommand, ExecError, ExecLimits, ExecOutput};
 pub use detached::spawn_detached;
 pub use foreground::run_in_foreground;
 pub(super) use fresh::start_fresh;
@@ -39,21 +40,35 @@ const REAPED_WITHIN: Duration = Duration::from_secs(2);
 /// program, its interpreter or its directory is missing; [`ExecError::Deadline`] if it does not end
 /// in time, [`ExecError::Io`] if a system call fails.
 pub fn run(cmd: &ExecCommand, deadline: Duration) -> Result<ExecOutput, ExecError> {
-    let limit = Deadline::after(deadline);
-    let mut child = start(cmd)?;
-    let mut pump = Pump::new(&mut child, &cmd.stdin);
-    match pump.run(&mut child, &limit) {
-        Ok(PumpResult::Exited(status)) => Ok(pump.output(status)),
-        Ok(PumpResult::TimedOut) => {
-            kill_group(&mut child);
-            let after_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-            Err(ExecError::Deadline { argv: argv(cmd), after_ms })
-        }
-        Err(source) => {
-            kill_group(&mut child);
-            Err(ExecError::Io { argv: argv(cmd), source })
-        }
+    run_within(cmd, &ExecLimits { deadline, output: None, cancel: None })
+}
+
+/// Runs a command as [`run`] does, within more limits than a deadline. The whole group is killed at
+/// each of them.
+///
+/// # Errors
+/// As [`run`]; [`ExecError::TooMuchOutput`]; [`ExecError::Cancelled`].
+pub fn run_within(cmd: &ExecCommand, limits: &ExecLimits) -> Result<ExecOutput, ExecError> {
+    let cancelled = || ExecError::Cancelled { argv: argv(cmd) };
+    if limits.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
+        return Err(cancelled());
     }
+    let mut child = start(cmd)?;
+    let mut pump = Pump::new(&mut child, &cmd.stdin, limits);
+    let error = match pump.run(&mut child) {
+        Ok(PumpResult::Exited(status)) => return Ok(pump.output(status)),
+        Ok(PumpResult::TimedOut) => {
+            let after_ms = u64::try_from(limits.deadline.as_millis()).unwrap_or(u64::MAX);
+            ExecError::Deadline { argv: argv(cmd), after_ms }
+        }
+        Ok(PumpResult::Cancelled) => cancelled(),
+        Ok(PumpResult::TooMuchOutput { limit }) => {
+            ExecError::TooMuchOutput { argv: argv(cmd), limit }
+        }
+        Err(source) => ExecError::Io { argv: argv(cmd), source },
+    };
+    kill_group(&mut child);
+    Err(error)
 }
 
 /// Replaces this process with another program, which keeps its terminal, directory and environment.

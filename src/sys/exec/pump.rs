@@ -10,15 +10,19 @@ use nix::poll::{PollFd, PollFlags};
 
 use super::super::clock::Deadline;
 use super::super::{proc, ready};
-use super::command::ExecOutput;
+use super::cancel::CancelToken;
+use super::command::{ExecLimits, ExecOutput};
 
-/// Bytes kept of each stream. The rest is read and discarded, so that the child does not block.
+/// Bytes kept of each stream without a limit. The rest is read and discarded, so that the child does
+/// not block.
 const MAX_STREAM_BYTES: usize = 16 << 20;
 /// Bytes read from one stream before the other stream and the clock are checked again. A pipe
 /// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
 /// Polling interval for the child's end on systems that give no notice of it.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Polling interval for the cancellation by another thread.
+const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Outcome of [`Pump::run`].
 pub(super) enum PumpResult {
@@ -26,6 +30,10 @@ pub(super) enum PumpResult {
     Exited(ExitStatus),
     /// The deadline passed first.
     TimedOut,
+    /// Another thread cancelled the run.
+    Cancelled,
+    /// A stream has more bytes than the limit.
+    TooMuchOutput { limit: usize },
 }
 
 /// The parent's ends of a child's pipes, and the output read so far.
@@ -36,26 +44,46 @@ pub(super) struct Pump<'a> {
     stderr: Option<ChildStderr>,
     out: Vec<u8>,
     err: Vec<u8>,
+    deadline: Deadline,
+    largest: Option<usize>,
+    cancel: Option<&'a CancelToken>,
 }
 
 impl<'a> Pump<'a> {
-    pub(super) fn new(child: &mut Child, input: &'a [u8]) -> Pump<'a> {
+    pub(super) fn new(child: &mut Child, input: &'a [u8], limits: &'a ExecLimits) -> Pump<'a> {
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        Pump { stdin, input, stdout, stderr, out: Vec::new(), err: Vec::new() }
+        Pump {
+            stdin,
+            input,
+            stdout,
+            stderr,
+            out: Vec::new(),
+            err: Vec::new(),
+            deadline: Deadline::after(limits.deadline),
+            largest: limits.output,
+            cancel: limits.cancel.as_ref(),
+        }
     }
 
-    /// Returns once the child has ended and everything that it wrote has been read, or at the
-    /// deadline.
-    pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<PumpResult> {
+    /// Returns once the child has ended and everything that it wrote has been read, or at a limit.
+    pub(super) fn run(&mut self, child: &mut Child) -> io::Result<PumpResult> {
         self.never_block()?;
         let exit = i32::try_from(child.id()).ok().and_then(proc::exit_notice);
         loop {
-            let ended = self.turn(child, exit.as_ref(), limit.remaining())?;
+            let ended = self.turn(child, exit.as_ref())?;
+            if let Some(limit) = self.largest
+                && self.out.len().max(self.err.len()) > limit
+            {
+                return Ok(PumpResult::TooMuchOutput { limit });
+            }
             if let Some(status) = ended {
                 return Ok(PumpResult::Exited(status));
             }
-            if limit.expired() {
+            if self.cancel.is_some_and(CancelToken::is_cancelled) {
+                return Ok(PumpResult::Cancelled);
+            }
+            if self.deadline.expired() {
                 return Ok(PumpResult::TimedOut);
             }
         }
@@ -69,16 +97,23 @@ impl<'a> Pump<'a> {
         &mut self,
         child: &mut Child,
         exit: Option<&OwnedFd>,
-        limit: Duration,
     ) -> io::Result<Option<ExitStatus>> {
-        let ended =
-            self.wait(exit, if exit.is_some() { limit } else { limit.min(POLL_INTERVAL) })?;
+        let mut limit = self.deadline.remaining();
+        if self.cancel.is_some() {
+            limit = limit.min(CANCEL_INTERVAL);
+        }
+        if exit.is_none() {
+            limit = limit.min(POLL_INTERVAL);
+        }
+        let ended = self.wait(exit, limit)?;
         // Without a notice, every turn polls the status. It is taken before the pipes are read, so
         // that they hold everything that the child wrote before its end.
         let status = if ended || exit.is_none() { child.try_wait()? } else { None };
         self.feed()?;
-        drain(&mut self.stdout, &mut self.out)?;
-        drain(&mut self.stderr, &mut self.err)?;
+        // One byte beyond the limit shows that it is exceeded.
+        let kept = self.largest.map_or(MAX_STREAM_BYTES, |largest| largest.saturating_add(1));
+        drain(&mut self.stdout, &mut self.out, kept)?;
+        drain(&mut self.stderr, &mut self.err, kept)?;
         Ok(status)
     }
 
@@ -124,7 +159,7 @@ impl<'a> Pump<'a> {
     }
 }
 
-fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>) -> io::Result<()> {
+fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>, most: usize) -> io::Result<()> {
     let Some(reader) = pipe.as_mut() else { return Ok(()) };
     // read_to_end keeps the bytes that precede an error, so nothing is lost on `WouldBlock`.
     match reader.take(TURN).read_to_end(kept) {
@@ -133,6 +168,6 @@ fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => (),
         Err(error) => return Err(error),
     }
-    kept.truncate(MAX_STREAM_BYTES);
+    kept.truncate(most);
     Ok(())
 }

@@ -58,6 +58,36 @@ fn streams_are_bounded_and_the_child_still_ends() {
 }
 
 #[test]
+fn output_beyond_the_limit_kills_the_program() {
+    let limits = |output| ExecLimits { deadline: LONG, output: Some(output), cancel: None };
+    let writer = sh("head -c 20000000 /dev/zero");
+    let output = run_within(&writer, &limits(20_000_000)).expect("it ends");
+    assert_eq!(output.stdout.len(), 20_000_000);
+    let error = run_within(&writer, &limits(19_999_999)).expect_err("one byte too many");
+    assert!(matches!(error, ExecError::TooMuchOutput { limit: 19_999_999, .. }), "{error}");
+    let error = run_within(&sh("exec yes"), &limits(1 << 20)).expect_err("it never ends");
+    assert!(error.to_string().contains("more than 1 MiB"), "{error}");
+}
+
+#[test]
+fn cancelled_program_is_killed_with_its_group() {
+    let cancel = CancelToken::default();
+    let limits = ExecLimits { deadline: LONG, output: None, cancel: Some(cancel.clone()) };
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("pid");
+    let script = format!("sleep 300 & echo $! >'{}'; wait", file.display());
+    let runner = thread::spawn(move || run_within(&sh(&script), &limits));
+    let inner = number_in(&file);
+    cancel.cancel();
+    let error = runner.join().expect("no panic").expect_err("cancelled");
+    assert!(matches!(error, ExecError::Cancelled { .. }), "{error}");
+    until("the end of the group", || is_dead(inner));
+    let limits = ExecLimits { deadline: LONG, output: None, cancel: Some(cancel) };
+    let error = run_within(&sh("echo started >&2"), &limits).expect_err("cancelled before");
+    assert!(matches!(error, ExecError::Cancelled { .. }), "{error}");
+}
+
+#[test]
 fn env_and_cwd_are_as_given() {
     let env = vec![("ONLY".into(), "a b\n'".into()), ("PATH".into(), "/usr/bin:/bin".into())];
     let command =

@@ -28,9 +28,9 @@ pub use log::{LogFile, older, remove_log, times_of};
 pub use stamp::{FileStamp, StampDir};
 pub(super) use write::open_append;
 pub use write::{
-    Sync, append_durable, append_line, append_lines, create_all, create_new, create_with, exchange,
-    move_new, persist, replace_if, sweep_abandoned, sweep_temporary, sync_dir_of, write_atomic,
-    write_foreign,
+    Sync, append_durable, append_line, append_lines, copy_new, create_all, create_new, create_with,
+    exchange, move_new, persist, replace_if, sweep_abandoned, sweep_temporary, sync_dir_of,
+    write_atomic, write_foreign,
 };
 
 #[cfg(test)]

@@ -350,3 +350,19 @@ fn make_private_restores_the_owners_access() {
     assert_eq!((mode(&file), mode(&sub)), (0o600, 0o700));
     assert!(!make_private(&link).expect("a link is left alone"));
 }
+
+#[test]
+fn copy_has_the_contents_and_the_time_of_the_file() {
+    let dir = dir();
+    let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+    assert!(!copy_new(&from, &to).expect("no file"));
+    assert!(!to.exists());
+    fs::write(&from, "text").expect("a file");
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(1_000_000_000_000_000_123);
+    fs::File::options().write(true).open(&from).expect("it").set_modified(time).expect("a time");
+    assert!(copy_new(&from, &to).expect("copied"));
+    assert_eq!(fs::read(&to).expect("readable"), b"text");
+    assert_eq!(fs::metadata(&to).expect("it").modified().expect("a time"), time);
+    assert_eq!(mode(&to), 0o600);
+    assert!(copy_new(&from, &to).is_err(), "an existing file is not replaced");
+}

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::super::{failpoint, native, parallel, portable, rand};
 use super::error::{FsError, Result};
-use super::file::{exists, open_regular, parent_of};
+use super::file::{exists, open_regular, open_to_read, parent_of};
 
 pub(super) const PRIVATE: u32 = 0o600;
 /// Age from which a temporary file counts as abandoned. Normally one exists for milliseconds.
@@ -106,6 +106,17 @@ pub fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool> {
     if sync == Sync::Entry {
         sync_dir_of(path);
     }
+    Ok(true)
+}
+
+/// Copies a file to the new file `to`, with its modification time and without a sync. Returns false,
+/// and creates nothing, if `from` does not exist.
+pub fn copy_new(from: &Path, to: &Path) -> Result<bool> {
+    let Some((mut source, meta)) = open_to_read(from)? else { return Ok(false) };
+    let mut copy = create_private(to).map_err(|source| FsError::io("create", to, source))?;
+    let time = meta.modified();
+    let copied = io::copy(&mut source, &mut copy).and_then(|_| copy.set_modified(time?));
+    copied.map_err(|source| FsError::io("write", to, source))?;
     Ok(true)
 }
 
