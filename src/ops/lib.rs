@@ -3,9 +3,9 @@
 //!
 //! From the ground up, the rooms are `authority` (who may do what), `hosts` (how others are
 //! reached), `members` (the roster, each member's state and place, and who leads), `mail`, `team`,
-//! `board`, `ending` (from a request to a closed pane), `decisions` (what members ask), `starting`
-//! (from a launch request to a proven member), `views` (read only), `serving` (this host for a lead
-//! on another one) and `doctor`. A room uses only those before it. `effects` has what only the
+//! `board`, `ending` (from a request to a closed pane), `decisions` (what members ask), `review`
+//! (the work of members as a reviewer reads it), `starting` (from a launch request to a proven
+//! member), `views` (read only), `serving` (this host for a lead on another one) and `doctor`. A room uses only those before it. `effects` has what only the
 //! loops carry out.
 
 pub mod authority;
@@ -20,6 +20,7 @@ pub mod hosts;
 pub mod mail;
 pub mod members;
 mod own_files;
+pub mod review;
 pub mod serving;
 pub mod starting;
 pub mod team;

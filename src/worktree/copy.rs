@@ -13,6 +13,7 @@ use super::git;
 use super::list::list_worktrees;
 use super::make::{BuiltWorktree, NewContent};
 use super::repository::Repository;
+use super::snapshot::Snapshot;
 use model::team::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
 use sys::fs;
 
@@ -38,11 +39,26 @@ pub struct WorktreeState {
     pub(crate) head_branch: Option<String>,
     /// The commit of the branch that the worktree was made with.
     pub tip: Option<String>,
+    /// Everything in it, also what is not committed, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
 }
 
 impl WorktreeState {
-    /// Returns the commits that the worktree may be the only one to have.
+    /// Returns the commits that the repository needs to know the worktree.
     pub fn commits(&self) -> Vec<String> {
+        let snapshot = self.snapshot.iter().flat_map(|found| [&found.head, &found.commit]);
+        let mut commits = self.own_commits();
+        for commit in snapshot {
+            if !commits.contains(commit) {
+                commits.push(commit.clone());
+            }
+        }
+        commits
+    }
+
+    /// Returns the commits of the member that the worktree may be the only one to have.
+    pub(super) fn own_commits(&self) -> Vec<String> {
         let mut commits: Vec<String> = self.head.iter().chain(&self.tip).cloned().collect();
         commits.dedup();
         commits
@@ -207,7 +223,18 @@ impl HostRepository {
             head: entry.head,
             head_branch: entry.branch,
             tip: self.repository.tip(&checkout.branch)?,
+            snapshot: None,
         })
+    }
+
+    /// Returns the state of a worktree with a snapshot of it; without one if it is gone.
+    ///
+    /// # Errors
+    /// As [`HostRepository::state`] and [`Repository::snapshot`].
+    pub fn state_with_snapshot(&self, checkout: &Checkout) -> Result<WorktreeState, WorktreeError> {
+        let state = self.state(checkout)?;
+        let snapshot = state.is_usable().then(|| self.repository.snapshot(checkout)).transpose()?;
+        Ok(WorktreeState { snapshot, ..state })
     }
 
     /// Writes a bundle with `commits` to `file`, and returns its length in bytes.
@@ -232,15 +259,6 @@ impl HostRepository {
     /// [`WorktreeError::Git`] if git fails.
     pub fn push(&self, to: &str, token: &str, commits: &[String]) -> Result<(), WorktreeError> {
         self.repository.git.push(to, token, commits)
-    }
-
-    /// Returns the changes of a worktree since `base`, committed or not.
-    ///
-    /// # Errors
-    /// [`WorktreeError::Git`] if git fails.
-    pub fn diff(&self, checkout: &Checkout, base: &str) -> Result<String, WorktreeError> {
-        check_id(base)?;
-        self.repository.diff_since(checkout, base)
     }
 
     /// Removes a worktree in which nothing is uncommitted and whose commits are still those of
@@ -288,7 +306,7 @@ impl HostRepository {
     /// As [`Repository::remove`].
     pub fn remove_unused(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
         let state = self.state(checkout)?;
-        if state.commits().iter().any(|commit| *commit != checkout.base) {
+        if state.own_commits().iter().any(|commit| *commit != checkout.base) {
             return Ok(RemovalOutcome::Kept { why: "it has commits".to_owned() });
         }
         self.remove(checkout, &state, checkout.new_branch)

@@ -37,6 +37,8 @@ pub enum WorktreeError {
     Shallow { dir: String },
     #[error("the commits have more than 1 GiB")]
     TooLarge,
+    #[error("the changes from {from} to {to} have more than {mib} MiB")]
+    TooManyChanges { mib: usize, from: String, to: String },
     /// The branches of a host would be mixed with those of the remote.
     #[error("the repository has a git remote that is named as the host, `{host}`")]
     RemoteName { host: HostName },

@@ -36,7 +36,7 @@ pub(super) fn passing_ref(token: &str, commit: &str) -> String {
     format!("{PASSING}/{token}/{commit}")
 }
 
-/// Checks the id of an object as another machine sent it.
+/// Checks the id of an object, as another machine sent it or a file of the team names it.
 ///
 /// # Errors
 /// [`WorktreeError::Git`] for other text.
@@ -45,8 +45,8 @@ pub(super) fn check_id(id: &str) -> Result<(), WorktreeError> {
         return Ok(());
     }
     Err(WorktreeError::Git {
-        what: "read the answer of the host".to_owned(),
-        message: "a commit is named by something else than an id".to_owned(),
+        what: "use a commit".to_owned(),
+        message: "it is named by something else than an id".to_owned(),
         hint: None,
     })
 }

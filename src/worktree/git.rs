@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::WorktreeError;
 use model::text;
-use sys::exec::{self, ExecCommand, ExecOutput};
+use sys::exec::{self, CancelToken, ExecCommand, ExecLimits, ExecOutput};
 
 /// Checking out a large repository on a slow disk can take minutes.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -31,6 +31,9 @@ pub(super) type Env = Vec<(OsString, OsString)>;
 pub(super) struct Git {
     dir: PathBuf,
     env: Env,
+    /// Settings that override the configuration, as `KEY=VALUE`.
+    settings: Vec<String>,
+    cancel: Option<CancelToken>,
 }
 
 impl Git {
@@ -43,18 +46,30 @@ impl Git {
         };
         let mut env: Env = caller.iter().filter(|(name, _)| !replaced(name)).cloned().collect();
         env.extend(ours.map(|(name, value)| (name.into(), value.into())));
-        Git { dir: dir.to_owned(), env }
+        Git { dir: dir.to_owned(), env, settings: Vec::new(), cancel: None }
     }
 
     pub(super) fn at(&self, dir: &Path) -> Git {
-        Git { dir: dir.to_owned(), env: self.env.clone() }
+        Git { dir: dir.to_owned(), ..self.clone() }
+    }
+
+    /// Git with more settings, as `KEY=VALUE`.
+    pub(super) fn configured(&self, settings: &[impl AsRef<str>]) -> Git {
+        let mut git = self.clone();
+        git.settings.extend(settings.iter().map(|setting| setting.as_ref().to_owned()));
+        git
+    }
+
+    /// Git whose calls another thread can cancel.
+    pub(super) fn cancelled_by(&self, cancel: &CancelToken) -> Git {
+        Git { cancel: Some(cancel.clone()), ..self.clone() }
     }
 
     /// Git without the list of transports in the caller's environment, which would override the
     /// settings of a call.
     pub(super) fn without_policy(&self) -> Git {
         let env = self.env.iter().filter(|(name, _)| name != "GIT_ALLOW_PROTOCOL");
-        Git { dir: self.dir.clone(), env: env.cloned().collect() }
+        Git { env: env.cloned().collect(), ..self.clone() }
     }
 
     /// Git with one more variable.
@@ -76,14 +91,35 @@ impl Git {
 
     /// Runs git with an input and returns its output, whatever the exit status.
     pub(super) fn feed(&self, args: &[&str], stdin: Vec<u8>) -> Result<ExecOutput, WorktreeError> {
+        self.run(args, stdin, None)
+    }
+
+    /// Runs git as [`Git::feed`] does. More than `largest` bytes of output are an error.
+    pub(super) fn feed_within(
+        &self,
+        args: &[&str],
+        stdin: Vec<u8>,
+        largest: usize,
+    ) -> Result<ExecOutput, WorktreeError> {
+        self.run(args, stdin, Some(largest))
+    }
+
+    fn run(
+        &self,
+        args: &[&str],
+        stdin: Vec<u8>,
+        output: Option<usize>,
+    ) -> Result<ExecOutput, WorktreeError> {
+        let settings = self.settings.iter().flat_map(|setting| ["-c", setting]);
         let command = ExecCommand {
             program: "git".into(),
-            args: args.iter().map(Into::into).collect(),
+            args: settings.chain(args.iter().copied()).map(Into::into).collect(),
             env: Some(self.env.clone()),
             cwd: Some(self.dir.clone()),
             stdin,
         };
-        Ok(exec::run(&command, DEADLINE)?)
+        let limits = ExecLimits { deadline: DEADLINE, output, cancel: self.cancel.clone() };
+        Ok(exec::run_within(&command, &limits)?)
     }
 
     /// Runs git and returns its stdout; an exit status other than 0 is an error. `what` completes

@@ -7,10 +7,14 @@ mod error;
 mod exchange;
 mod git;
 mod landing;
+mod line_moves;
 mod list;
 mod make;
+mod patch;
+mod pending;
 mod preview;
 mod repository;
+mod snapshot;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -26,9 +30,13 @@ pub use error::WorktreeError;
 pub use exchange::LARGEST_BUNDLE;
 pub use git::MISLEADING;
 pub use landing::Landing;
+pub use line_moves::{Followed, LineMoves};
 pub use make::BuiltWorktree;
+pub use patch::{FileChange, PatchOptions};
+pub use pending::PendingWork;
 pub use preview::Preview;
 pub use repository::Repository;
+pub use snapshot::Snapshot;
 
 /// Finds the checkout that contains a directory by its `.git` entry (TK-09). Does not run git, so
 /// it is cheap.

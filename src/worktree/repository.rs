@@ -7,6 +7,7 @@ use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::list::list_worktrees;
 use model::team::worktree::DIR;
+use sys::exec::CancelToken;
 use sys::fs;
 
 /// A repository.
@@ -67,6 +68,21 @@ impl Repository {
     pub fn at(top: &Path, caller: &[(OsString, OsString)]) -> Repository {
         let git = Git::new(top, caller);
         Repository { git, top: top.to_owned(), root: top.to_owned(), here: top.to_owned() }
+    }
+
+    /// Returns the repository with calls of git that another thread can cancel.
+    #[must_use]
+    pub fn cancelled_by(&self, cancel: &CancelToken) -> Repository {
+        Repository { git: self.git.cancelled_by(cancel), ..self.clone() }
+    }
+
+    /// Returns the commit of the main working directory.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git fails.
+    pub fn main_commit(&self) -> Result<String, WorktreeError> {
+        let args = ["rev-parse", "--verify", "HEAD^{commit}"];
+        Ok(self.git.get("ask for the main commit", &args)?.trim_end().to_owned())
     }
 
     /// Returns the branch of the main working directory, or its abbreviated commit.

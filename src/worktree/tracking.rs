@@ -249,7 +249,7 @@ impl Repository {
         checkout: &Checkout,
         state: &WorktreeState,
     ) -> Result<usize, WorktreeError> {
-        let commits = state.commits();
+        let commits = state.own_commits();
         if commits.is_empty() {
             return Ok(0);
         }
@@ -259,19 +259,6 @@ impl Repository {
         args.extend(self.kept_landing(checkout, &[])?);
         args.push("--");
         self.count(&args)
-    }
-
-    /// Returns the commit since which a worktree on a host has changed.
-    ///
-    /// # Errors
-    /// [`WorktreeError::Git`] if git fails.
-    pub fn base_of(
-        &self,
-        checkout: &Checkout,
-        state: &WorktreeState,
-    ) -> Result<String, WorktreeError> {
-        let head = state.head.as_deref().unwrap_or(&checkout.base);
-        self.review_base(checkout, "HEAD", head)
     }
 
     /// Tries to merge the commits of a worktree on a host, as [`Repository::preview`] does. `from`

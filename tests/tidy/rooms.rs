@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::code::{Source, sources};
 
 /// From the ground up.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "authority",
     "hosts",
     "members",
@@ -14,6 +14,7 @@ const ROOMS: [&str; 12] = [
     "board",
     "ending",
     "decisions",
+    "review",
     "starting",
     "views",
     "serving",

@@ -142,7 +142,7 @@ fn row(one: &Standing) -> WorktreeRow {
 
 fn diff(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
-    let diff = ops::team::worktree::diff(&setup.ctx, &team, &name)?;
+    let diff = ops::review::changes::diff(&setup.ctx, &team, &name)?;
     setup.out.print(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
     Ok(Exit::DONE)
 }

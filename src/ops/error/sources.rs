@@ -62,6 +62,7 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
         WorktreeError::Git { .. }
         | WorktreeError::Conflicts { .. }
         | WorktreeError::TooLarge
+        | WorktreeError::TooManyChanges { .. }
         | WorktreeError::Copy { .. }
         | WorktreeError::Setup { .. }
         | WorktreeError::Exec(_)
@@ -109,6 +110,10 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::TooLarge => {
             Some("set `remote` in the host's configuration to a git remote".to_owned())
         }
+        WorktreeError::TooManyChanges { from, to, .. } => Some(format!(
+            "find the largest files: `git diff --stat {from} {to}`, and show the others alone: \
+             `git diff {from} {to} -- PATH`"
+        )),
         WorktreeError::RemoteName { host } => {
             Some(format!("rename it: `git remote rename {host} NEW`, or rename the host"))
         }

@@ -9,7 +9,7 @@ use crate::{Context, OpsError};
 use model::team::worktree::{Checkout, Condition, RepositoryCopy};
 use store::TeamStore;
 use sys::rand;
-use worktree::{Preview, RemovalOutcome, Repository, WorktreeState};
+use worktree::{Preview, RemovalOutcome, Repository, Snapshot, WorktreeError, WorktreeState};
 
 /// A worktree on a host that can be reached.
 pub(crate) struct AwayWorktree<'a> {
@@ -41,18 +41,19 @@ impl<'a> AwayWorktree<'a> {
     /// # Errors
     /// Failures of the host, of the connection and of git: the condition is unknown then.
     pub(crate) fn condition(&self) -> Result<Condition, OpsError> {
-        let (state, _) = self.fetch()?;
+        let (state, _) = self.fetch(HostRequest::Worktree)?;
         Ok(self.repository.condition_of(self.checkout, &state)?)
     }
 
-    /// Returns the changes since the member's branch diverged from the main one.
+    /// Takes a snapshot of the worktree, whose commits are in the repository then. Returns it and
+    /// the name by which git merges what is checked out there.
     ///
     /// # Errors
-    /// As [`AwayWorktree::condition`].
-    pub(crate) fn diff(&self) -> Result<String, OpsError> {
-        let (state, _) = self.fetch()?;
-        let base = self.repository.base_of(self.checkout, &state)?;
-        self.link.call(HostRequest::Diff { checkout: self.checkout.clone(), base }, GIT)
+    /// As [`AwayWorktree::condition`]; [`WorktreeError::NoDirectory`] for a worktree that is gone.
+    pub(crate) fn snapshot(&self) -> Result<(Snapshot, String), OpsError> {
+        let (state, from) = self.fetch(HostRequest::Snapshot)?;
+        let gone = || WorktreeError::NoDirectory { path: self.checkout.path.clone() };
+        Ok((state.snapshot.ok_or_else(gone)?, from))
     }
 
     /// Tries to merge the member's commits.
@@ -60,7 +61,7 @@ impl<'a> AwayWorktree<'a> {
     /// # Errors
     /// As [`AwayWorktree::condition`].
     pub(crate) fn preview(&self) -> Result<Preview, OpsError> {
-        let (state, from) = self.fetch()?;
+        let (state, from) = self.fetch(HostRequest::Worktree)?;
         Ok(self.repository.preview_of(self.checkout, &state, from)?)
     }
 
@@ -69,7 +70,7 @@ impl<'a> AwayWorktree<'a> {
     /// # Errors
     /// As [`AwayWorktree::condition`]; after a lost connection it may have been removed.
     pub(crate) fn remove(&self) -> Result<RemovalOutcome, OpsError> {
-        let (state, _) = self.fetch()?;
+        let (state, _) = self.fetch(HostRequest::Worktree)?;
         if let Some(why) = self.repository.condition_of(self.checkout, &state)?.keeps() {
             return Ok(RemovalOutcome::Kept { why });
         }
@@ -84,11 +85,13 @@ impl<'a> AwayWorktree<'a> {
         Ok(outcome)
     }
 
-    /// Fetches the commits of the worktree. Returns its state, and the name by which git merges
-    /// what is checked out there.
-    fn fetch(&self) -> Result<(WorktreeState, String), OpsError> {
-        let asked = HostRequest::Worktree(self.checkout.clone());
-        let state: WorktreeState = self.link.call(asked, GIT)?;
+    /// Asks for the state of the worktree, and fetches its commits. Returns the state, and the name
+    /// by which git merges what is checked out there.
+    fn fetch(
+        &self,
+        request: fn(Checkout) -> HostRequest,
+    ) -> Result<(WorktreeState, String), OpsError> {
+        let state: WorktreeState = self.link.call(request(self.checkout.clone()), GIT)?;
         let missing = self.repository.missing(&state.commits())?;
         if !missing.is_empty() {
             self.transfer(missing)?;

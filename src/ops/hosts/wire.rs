@@ -78,13 +78,10 @@ pub(crate) enum HostRequest {
     Receive(CommitDelivery),
     /// Replies with a [`WorktreeState`].
     Worktree(Checkout),
+    /// Replies with a [`WorktreeState`] that has a snapshot.
+    Snapshot(Checkout),
     /// Pushes commits, or replies with a [`SentBundle`].
     Send(CommitRequest),
-    /// Replies with the changes of a worktree since a commit.
-    Diff {
-        checkout: Checkout,
-        base: String,
-    },
     /// Removes a worktree that is still in the state that was seen, and replies with a
     /// [`worktree::RemovalOutcome`].
     RemoveWorktree {

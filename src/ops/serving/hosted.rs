@@ -33,6 +33,11 @@ pub(super) fn state(ctx: &Context, checkout: &Checkout) -> Result<WorktreeState,
     Ok(repository(ctx, checkout)?.state(checkout)?)
 }
 
+/// Returns the state of a worktree with a snapshot of it.
+pub(super) fn snapshot(ctx: &Context, checkout: &Checkout) -> Result<WorktreeState, OpsError> {
+    Ok(repository(ctx, checkout)?.state_with_snapshot(checkout)?)
+}
+
 /// Pushes commits of a worktree to a remote, or writes them to a bundle.
 pub(super) fn send(ctx: &Context, asked: &CommitRequest) -> Result<Option<SentBundle>, OpsError> {
     let copy = repository(ctx, &asked.checkout)?;
@@ -45,11 +50,6 @@ pub(super) fn send(ctx: &Context, asked: &CommitRequest) -> Result<Option<SentBu
     let file = dir.join("bundle");
     let length = copy.bundle(&file, &asked.token, &asked.commits, &asked.known)?;
     Ok(Some(SentBundle { path: file.to_string_lossy().into_owned(), length }))
-}
-
-/// Returns the changes of a worktree since `base`.
-pub(super) fn diff(ctx: &Context, checkout: &Checkout, base: &str) -> Result<String, OpsError> {
-    Ok(repository(ctx, checkout)?.diff(checkout, base)?)
 }
 
 /// Removes a worktree that is still as `seen`.

@@ -168,8 +168,8 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
         HostRequest::OpenCopy(asked) => value(hosted::open_copy(ctx, &asked)?),
         HostRequest::Receive(delivery) => value(hosted::receive(ctx, &delivery)?),
         HostRequest::Worktree(checkout) => value(hosted::state(ctx, &checkout)?),
+        HostRequest::Snapshot(checkout) => value(hosted::snapshot(ctx, &checkout)?),
         HostRequest::Send(asked) => value(hosted::send(ctx, &asked)?),
-        HostRequest::Diff { checkout, base } => value(hosted::diff(ctx, &checkout, &base)?),
         HostRequest::RemoveWorktree { checkout, seen, deletes_branch } => {
             value(hosted::remove(ctx, &checkout, &seen, deletes_branch)?)
         }

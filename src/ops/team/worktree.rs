@@ -61,12 +61,12 @@ pub fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> 
 
 /// The hosts that could not be reached, so that each is waited for once.
 #[derive(Default)]
-struct UnreachableHosts(BTreeMap<HostName, String>);
+pub(crate) struct UnreachableHosts(BTreeMap<HostName, String>);
 
 impl UnreachableHosts {
     /// Performs an operation on a worktree, unless its host is known to be unreachable. Returns an
     /// error as text.
-    fn attempt<T>(
+    pub(crate) fn attempt<T>(
         &mut self,
         checkout: &Checkout,
         operation: impl FnOnce() -> Result<T, OpsError>,
@@ -98,24 +98,11 @@ fn condition(
     }
 }
 
-/// Returns the changes of a member, as git shows them.
-///
-/// # Errors
-/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
-/// repository is not here; [`OpsError::Worktree`] if git cannot compare; failures of its host.
-pub fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
-    let checkout = checkout_of(team, name)?;
-    must_be_here(team, name, &checkout)?;
-    match &checkout.copy {
-        Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.diff(),
-        None => Ok(repository(ctx, &checkout).diff(&checkout)?),
-    }
-}
-
 /// Checks whether a member's commits would merge, without merging them.
 ///
 /// # Errors
-/// As [`diff`].
+/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
+/// repository is not here; [`OpsError::Worktree`] if git cannot try it; failures of its host.
 pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Preview, OpsError> {
     let checkout = checkout_of(team, name)?;
     must_be_here(team, name, &checkout)?;
@@ -212,7 +199,7 @@ fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
     }
 }
 
-pub(super) fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
+pub(crate) fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
     found.map(|(_, checkout)| checkout.clone()).ok_or_else(|| OpsError::NoWorktree {
@@ -221,7 +208,7 @@ pub(super) fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkou
     })
 }
 
-pub(super) fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
+pub(crate) fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
     Repository::at(Path::new(&checkout.repository), &ctx.caller.env)
 }
 

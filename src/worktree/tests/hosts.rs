@@ -69,7 +69,18 @@ impl Pair {
         token: &str,
         checkout: &Checkout,
     ) -> Result<(WorktreeState, String), WorktreeError> {
-        let (repository, state) = (self.lab.repository(), self.copy.state(checkout)?);
+        let state = self.copy.state(checkout)?;
+        self.take(token, checkout, &state).map(|from| (state, from))
+    }
+
+    /// Fetches the commits of a state of a worktree in a bundle. Returns its name in git.
+    fn take(
+        &self,
+        token: &str,
+        checkout: &Checkout,
+        state: &WorktreeState,
+    ) -> Result<String, WorktreeError> {
+        let repository = self.lab.repository();
         let missing = repository.missing(&state.commits())?;
         if !missing.is_empty() {
             let known = repository.shared_with(checkout)?;
@@ -78,8 +89,7 @@ impl Pair {
             let bytes = fs::read(&file, 1 << 30)?.expect("a bundle");
             repository.take_bundle(&bytes, token, &missing, &known)?;
         }
-        let from = repository.track(&self.host, checkout, &state)?;
-        Ok((state, from))
+        repository.track(&self.host, checkout, state)
     }
 
     fn condition(&self, token: &str, checkout: &Checkout) -> Condition {
@@ -105,8 +115,10 @@ fn en_07_commits_of_a_host_come_back_and_are_merged_before_removal() {
     let repository = pair.lab.repository();
     let preview = repository.preview_of(&made, &state, from.clone()).expect("git answers");
     assert_eq!((preview.commits, preview.conflicts.len()), (2, 0));
-    let base = repository.base_of(&made, &state).expect("git answers");
-    assert!(pair.copy.diff(&made, &base).expect("git answers").contains("+TWO"));
+    let head = state.head.clone().expect("a commit");
+    let base = repository.review_base(&made, &head).expect("git answers");
+    let patch = repository.patch(&base, &head, &PatchOptions::default()).expect("a patch");
+    assert!(String::from_utf8_lossy(&patch).contains("+TWO"));
     pair.lab.git(&["merge", "--quiet", "--no-edit", &from]);
     assert_eq!(pair.condition("t4", &made), Condition::Merged);
     let removed = pair.copy.remove(&made, &state, true).expect("git answers");
@@ -117,6 +129,40 @@ fn en_07_commits_of_a_host_come_back_and_are_merged_before_removal() {
     assert_eq!(left, "", "no ref of a transfer is left");
     let git_dir = fs::names(&pair.lab.top.join(".git")).expect("names");
     assert!(!git_dir.iter().any(|name| name.starts_with("phalanx-")), "{git_dir:?}");
+}
+
+#[test]
+fn snapshot_of_a_host_comes_along_and_is_no_commit_of_the_member() {
+    let pair = Pair::new();
+    let made = pair.made();
+    let repository = pair.lab.repository();
+    let state = pair.copy.state_with_snapshot(&made).expect("git answers");
+    assert_eq!(state.commits(), [made.base.clone()], "nothing is uncommitted");
+    pair.lab.commit(&made.path, "b.txt", "b\n");
+    write(Path::new(&made.path).join("c.txt"), "c\n");
+    assert_eq!(pair.copy.state(&made).expect("git answers").snapshot, None, "it was not asked for");
+    let state = pair.copy.state_with_snapshot(&made).expect("git answers");
+    let snapshot = state.snapshot.clone().expect("a snapshot");
+    assert_eq!(snapshot.uncommitted, 1);
+    assert!(state.commits().contains(&snapshot.commit));
+    assert_eq!(pair.take("t1", &made, &state).expect("git answers"), "h1/demo-bob");
+    let base = repository.review_base(&made, &snapshot.head).expect("git answers");
+    let patch = repository.patch(&base, &snapshot.commit, &PatchOptions::default());
+    let patch = String::from_utf8(patch.expect("a patch")).expect("text");
+    assert!(patch.contains("+b\n") && patch.contains("+c\n"), "{patch}");
+    assert_eq!(repository.unmerged(&made, &state).expect("git answers"), 1);
+    let named = pair.lab.git(&["for-each-ref", "--contains", &snapshot.commit]);
+    assert_eq!(named, "", "no branch names it");
+    // The next one of the same commit is sent without what came before.
+    write(Path::new(&made.path).join("c.txt"), "c2\n");
+    let state = pair.copy.state_with_snapshot(&made).expect("git answers");
+    pair.take("t2", &made, &state).expect("git answers");
+    let hostile = Snapshot { head: "--output=x".to_owned(), ..snapshot };
+    let hostile = WorktreeState { snapshot: Some(hostile), ..state };
+    assert!(pair.take("t3", &made, &hostile).is_err(), "an option is no commit");
+    rm(&made.path);
+    let gone = pair.copy.state_with_snapshot(&made).expect("git answers");
+    assert_eq!(gone.snapshot, None);
 }
 
 #[test]

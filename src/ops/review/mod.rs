@@ -1,0 +1,5 @@
+//! The work of members as a reviewer reads it: what waits for a review, and the changes of one
+//! member.
+
+pub mod changes;
+

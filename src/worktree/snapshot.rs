@@ -1,0 +1,265 @@
+//! Snapshots of a member's worktree: a commit with everything in it, also what is not committed.
+//! The member's index is copied and never written.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::WorktreeError;
+use super::git::{self, Git};
+use super::repository::Repository;
+use model::team::worktree::Checkout;
+use sys::{fs, rand};
+
+/// Settings that would start a program, refuse a file, or change the id of a snapshot.
+const SETTINGS: [&str; 7] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.splitIndex=false",
+    "core.safecrlf=false",
+    "diff.orderFile=/dev/null",
+    "i18n.commitEncoding=UTF-8",
+    "submodule.recurse=false",
+];
+
+/// Author and committer of snapshots.
+const NAME: &str = "phalanx";
+const EMAIL: &str = "phalanx@localhost";
+const MESSAGE: &[u8] = b"Uncommitted work\n";
+
+/// Everything in a worktree at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// The commit that is checked out.
+    pub head: String,
+    /// The branch that is checked out; `None` if HEAD is detached.
+    pub branch: Option<String>,
+    /// The commit that holds the files as they are: `head`, or a child of it on no branch. The same
+    /// files on the same `head` give the same commit.
+    pub commit: String,
+    /// Number of files that differ from `head`.
+    pub uncommitted: usize,
+    /// Paths of the repositories inside the worktree that git does not track. They are left out.
+    pub nested: Vec<String>,
+    /// Clean filters that could not run. The files of these filters are held as they are on disk.
+    pub unfiltered: Vec<String>,
+}
+
+impl Repository {
+    /// Takes a snapshot of a worktree. Adds objects to the repository, and changes nothing else.
+    ///
+    /// # Errors
+    /// [`WorktreeError::NoDirectory`] for a worktree that is gone; [`WorktreeError::Unborn`] for a
+    /// branch without a commit; [`WorktreeError::Git`] if git fails, for example for a file that it
+    /// may not read; [`WorktreeError::Exec`] if it is cancelled, times out or cannot be run.
+    pub fn snapshot(&self, checkout: &Checkout) -> Result<Snapshot, WorktreeError> {
+        let dir = Path::new(&checkout.path);
+        // Without this entry, git would use a repository that contains the directory.
+        if !fs::exists(&dir.join(".git")) {
+            return Err(WorktreeError::NoDirectory { path: checkout.path.clone() });
+        }
+        let git = self.git.at(dir).configured(&SETTINGS);
+        let mut stager = Stager { git, unfiltered: BTreeSet::new() };
+        let status = stager.status()?;
+        let head =
+            status.head.ok_or_else(|| WorktreeError::Unborn { dir: checkout.path.clone() })?;
+        let (commit, uncommitted) = if status.is_changed {
+            stager.commit(&head, status.new_files)?
+        } else {
+            (head.clone(), 0)
+        };
+        let (branch, nested) = (status.branch, status.nested);
+        let unfiltered = stager.unfiltered.into_iter().collect();
+        Ok(Snapshot { head, branch, commit, uncommitted, nested, unfiltered })
+    }
+}
+
+/// The status of a worktree.
+#[derive(Default)]
+struct WorktreeStatus {
+    head: Option<String>,
+    branch: Option<String>,
+    /// A tracked file is changed or staged, or there are new files.
+    is_changed: bool,
+    /// Paths of the new files, each with a NUL at its end.
+    new_files: Vec<u8>,
+    nested: Vec<String>,
+}
+
+/// Reads `git status --porcelain=v2 --branch -z` without renames.
+fn parse_status(output: &[u8]) -> WorktreeStatus {
+    let mut status = WorktreeStatus::default();
+    for entry in output.split(|byte| *byte == 0) {
+        let text = String::from_utf8_lossy(entry);
+        if let Some(id) = text.strip_prefix("# branch.oid ") {
+            status.head = (id != "(initial)").then(|| id.to_owned());
+        } else if let Some(branch) = text.strip_prefix("# branch.head ") {
+            status.branch = (branch != "(detached)").then(|| branch.to_owned());
+        } else if let Some(path) = entry.strip_prefix(b"? ") {
+            if path.ends_with(b"/") {
+                status.nested.push(text[2..].trim_end_matches('/').to_owned());
+            } else {
+                status.is_changed = true;
+                status.new_files.extend(path);
+                status.new_files.push(0);
+            }
+        } else if entry.starts_with(b"1 ") || entry.starts_with(b"u ") {
+            status.is_changed = true;
+        }
+    }
+    status
+}
+
+/// Git in a worktree. Clean filters are switched off as they fail, such as that of Git LFS where it
+/// is not installed: git itself stops at the first file of such a filter.
+struct Stager {
+    git: Git,
+    unfiltered: BTreeSet<String>,
+}
+
+impl Stager {
+    fn status(&mut self) -> Result<WorktreeStatus, WorktreeError> {
+        let args = [
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "--no-ahead-behind",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=dirty",
+        ];
+        Ok(parse_status(&self.run(&args, &[])?))
+    }
+
+    /// Commits all files on top of `head`. Returns the commit and the number of changed files.
+    fn commit(&mut self, head: &str, new_files: Vec<u8>) -> Result<(String, usize), WorktreeError> {
+        let args =
+            ["rev-parse", "--path-format=absolute", "--git-path", "index", "--git-common-dir"];
+        let paths = self.git.get("ask git for the index", &args)?;
+        let mut paths = paths.lines().map(PathBuf::from);
+        let (Some(index), Some(dir)) = (paths.next(), paths.next()) else {
+            return Err(unexpected("ask git for the index", &args.join(" ")));
+        };
+        let copy = dir.join(format!("phalanx-{}.index", rand::token()));
+        let (lock, plain) = (copy.with_extension("index.lock"), self.git.clone());
+        // Git compares times of files with that of the index, so the copy keeps it.
+        let staged = fs::copy_new(&index, &copy).map_err(WorktreeError::from).and_then(|_| {
+            self.git = plain.with("GIT_INDEX_FILE", &copy);
+            self.stage(&new_files)
+        });
+        // A git that was killed leaves its lock file.
+        let (removed, _) = (fs::remove_file(&copy), fs::remove_file(&lock));
+        let tree = staged?;
+        removed?;
+        self.git = plain;
+        let changed = ["diff-tree", "-r", "-z", "--name-only", "--ignore-submodules=none", head];
+        let changed =
+            self.git.get("count the changed files", &[&changed[..], &[&tree]].concat())?;
+        match changed.matches('\0').count() {
+            0 => Ok((head.to_owned(), 0)),
+            uncommitted => Ok((self.commit_tree(head, &tree)?, uncommitted)),
+        }
+    }
+
+    /// Adds all files of the worktree to the index, and returns the tree of it.
+    fn stage(&mut self, new_files: &[u8]) -> Result<String, WorktreeError> {
+        self.run(&["add", "--update"], &[])?;
+        if !new_files.is_empty() {
+            // A file that is gone by now is no error.
+            let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+            self.run(&add, new_files)?;
+        }
+        let tree = self.run(&["write-tree"], &[])?;
+        Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
+    }
+
+    /// Makes a commit that depends on nothing but `tree` and `head`.
+    fn commit_tree(&self, head: &str, tree: &str) -> Result<String, WorktreeError> {
+        let what = "make the snapshot";
+        // Git walks histories by date, so that a commit must not be older than its parent.
+        let time =
+            self.git.get(what, &["rev-list", "--max-count=1", "--format=%ct", head, "--"])?;
+        let time = time.lines().last().unwrap_or_default();
+        let mut git = self.git.clone();
+        for role in ["AUTHOR", "COMMITTER"] {
+            git = git.with(&format!("GIT_{role}_NAME"), NAME);
+            git = git.with(&format!("GIT_{role}_EMAIL"), EMAIL);
+            git = git.with(&format!("GIT_{role}_DATE"), format!("@{time} +0000"));
+        }
+        let args = ["commit-tree", "--no-gpg-sign", "-p", head, tree];
+        let output = git.feed(&args, MESSAGE.to_vec())?;
+        match output.code {
+            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),
+            Some(_) | None => Err(git::refused(what, &output)),
+        }
+    }
+
+    /// Runs git and returns its output; again without the filters that have failed.
+    fn run(&mut self, args: &[&str], stdin: &[u8]) -> Result<Vec<u8>, WorktreeError> {
+        loop {
+            let output = self.git.feed(args, stdin.to_vec())?;
+            if output.code == Some(0) {
+                return Ok(output.stdout);
+            }
+            let filters = self.filters()?;
+            let failed = failed_filters(&filters, &String::from_utf8_lossy(&output.stderr));
+            if failed.is_empty() {
+                return Err(git::refused("read the files of the worktree", &output));
+            }
+            for name in failed {
+                let off = ["clean=", "process=", "required=false"];
+                let off = off.map(|setting| format!("filter.{name}.{setting}"));
+                self.git = self.git.configured(&off);
+                self.unfiltered.insert(name);
+            }
+        }
+    }
+
+    /// Returns the filters that are on.
+    fn filters(&self) -> Result<Vec<Filter>, WorktreeError> {
+        let args = ["config", "-z", "--get-regexp", r"^filter\..*\.(clean|process)$"];
+        let text = self.git.ask(&args)?.unwrap_or_default();
+        let filter = |entry: &str| {
+            let (key, command) = entry.split_once('\n')?;
+            let (name, key) = key.strip_prefix("filter.")?.rsplit_once('.')?;
+            let (name, command) = (name.to_owned(), command.to_owned());
+            Some(Filter { name, command, is_process: key == "process" })
+        };
+        let all = text.split('\0').filter_map(filter);
+        Ok(all.filter(|filter| !self.unfiltered.contains(&filter.name)).collect())
+    }
+}
+
+/// A command that git runs on files that it adds.
+struct Filter {
+    name: String,
+    command: String,
+    /// One process for all files.
+    is_process: bool,
+}
+
+/// Returns the filters that git reports as failed. Its message for one that does not answer names
+/// none.
+fn failed_filters(filters: &[Filter], stderr: &str) -> BTreeSet<String> {
+    let name = |filter: &Filter| filter.name.clone();
+    let is_named = |filter: &&Filter| {
+        stderr.contains(&format!("filter '{}' failed", filter.name))
+            || stderr.contains(&format!("'{}'", filter.command))
+            || stderr.contains(&format!("{}: ", filter.command))
+    };
+    let named: BTreeSet<String> = filters.iter().filter(is_named).map(name).collect();
+    if named.is_empty() && stderr.contains("hung up") {
+        return filters.iter().filter(|filter| filter.is_process).map(name).collect();
+    }
+    named
+}
+
+fn unexpected(what: &str, said: &str) -> WorktreeError {
+    WorktreeError::Git {
+        what: what.to_owned(),
+        message: format!("it gave no answer to {said}"),
+        hint: None,
+    }
+}
