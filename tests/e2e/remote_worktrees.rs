@@ -71,8 +71,15 @@ fn en_07_remote_worktree_is_merged_and_removed_by_bundles() {
     let transfers = fs::read_dir(stage.hosts.at("h1", "work/transfers")).expect("a directory");
     assert_eq!(transfers.count(), 0, "what was on its way is removed");
 
+    fs::write(path.join("draft.txt"), "draft\n").expect("a file");
     let diff = stage.phalanx(&["worktree", "diff", "bob"]).expect(0).stdout;
-    assert!(diff.contains("-one") && diff.contains("+theirs"), "{diff}");
+    for part in ["2 files changed", "-one", "+theirs", "+draft"] {
+        assert!(diff.contains(part), "{part}: {diff}");
+    }
+    assert_eq!(stage.git(&["for-each-ref", "refs/phalanx"]), "", "no ref of a transfer is left");
+    assert_eq!(stage.git(&["log", "--format=%s", "h1/demo-bob"]), "theirs\nfirst");
+    fs::remove_file(path.join("draft.txt")).expect("removed");
+    stage.wait_for_condition("bob", "unmerged");
     let preview = stage.phalanx(&["--json", "worktree", "merge", "--dry-run", "bob"]).expect(0);
     let preview = preview.json();
     assert_eq!(

@@ -2,4 +2,6 @@
 //! member.
 
 pub mod changes;
-
+pub mod overview;
+#[cfg(test)]
+mod tests;
