@@ -21,7 +21,7 @@ pub(super) const GROUPS: [VerbGroup; 8] = [
         verbs: &["spawn", "resume", "shutdown", "restart", "rename", "type", "keys", "profile"],
     },
     VerbGroup { title: "Messages", verbs: &["send", "broadcast", "inbox", "handoff"] },
-    VerbGroup { title: "Tasks", verbs: &["task"] },
+    VerbGroup { title: "Tasks", verbs: &["task", "review"] },
     VerbGroup { title: "Requests", verbs: &["requests", "answer", "rules", "mode", "plan", "ask"] },
     VerbGroup {
         title: "Watching",

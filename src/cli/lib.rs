@@ -27,6 +27,7 @@ mod pager;
 mod read;
 #[cfg(test)]
 mod reference;
+mod review;
 mod setup;
 mod team;
 #[cfg(test)]
@@ -185,6 +186,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Shutdown(args) => ending::shutdown::shutdown(setup, &args),
         Verb::Rename(args) => members::rename::rename(setup, &args),
         Verb::Restart(args) => members::resume::restart(setup, &args),
+        Verb::Review(args) => review::review(setup, &args),
         Verb::Worktree(verb) => board::worktree::worktree(setup, &verb),
         Verb::Host(verb) => hosts::host::host(setup, &verb),
         Verb::Store(verb) => hosts::store::store(setup, &verb),

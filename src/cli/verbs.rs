@@ -33,6 +33,7 @@ use crate::members::rename::RenameArgs;
 use crate::members::resume::{RestartArgs, ResumeArgs};
 use crate::members::spawn::SpawnArgs;
 use crate::members::worker::HookArgs;
+use crate::review::WorkReviewArgs;
 use crate::team::TeamVerb;
 use crate::team::brief::BriefArgs;
 use crate::team::init::InitArgs;
@@ -127,6 +128,7 @@ pub(super) enum Verb {
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
+    Review(WorkReviewArgs),
     /// List and check the hosts on which members can run.
     #[command(subcommand)]
     Host(HostVerb),

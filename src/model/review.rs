@@ -87,7 +87,7 @@ impl FromStr for CommentId {
     JsonSchema,
     strum::EnumString,
     strum::IntoStaticStr,
-    strum::VariantArray,
+    strum::VariantNames,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -179,9 +179,6 @@ pub struct CommentAnswer {
     pub kind: AnswerKind,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// The author's commit at that time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
     pub at: Timestamp,
 }
 
@@ -196,7 +193,7 @@ pub struct CommentAnswer {
     JsonSchema,
     strum::EnumString,
     strum::IntoStaticStr,
-    strum::VariantArray,
+    strum::VariantNames,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]

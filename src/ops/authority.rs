@@ -78,9 +78,13 @@ impl Action {
             Action::Look => {
                 "`status`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
                  `task get`, `task graph`, `task search`, `task export`, `task scopes`, `team show`, `team set` \
-                 without a key, `worktree list`, `worktree diff`, `worktree merge --dry-run`, `handoff list`, `handoff get`"
+                 without a key, `worktree list`, `worktree diff`, `worktree merge --dry-run`, `handoff list`, `handoff get`, \
+                 `review`, `review overview`, `review show`, `review list`"
             }
-            Action::Talk => "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`",
+            Action::Talk => {
+                "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`, `review comment`, `review discard`, \
+                 `review send`, `review answer`, `review resolve`, `review reopen`"
+            }
             Action::Task => {
                 "`task create`, `task claim`, `task update`, `task complete`, `task review`, `task cancel`, `task fail`, \
                  `task retry`, `retry`, `task release`, `task assign`, `task block`, `task unblock`, `task comment`, \
@@ -257,6 +261,12 @@ pub fn enter(
         team.record(note)?;
     }
     entered
+}
+
+/// Returns true if the speaker, who has entered the team for another action, may also perform this
+/// one.
+pub(crate) fn permits(ctx: &Context, action: Action) -> bool {
+    may(&ctx.speaker, action, &[], Privacy::Own)
 }
 
 /// Returns the journal entry of a refusal, which names the caller; `None` for another error.

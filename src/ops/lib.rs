@@ -5,8 +5,8 @@
 //! reached), `members` (the roster, each member's state and place, and who leads), `mail`, `team`,
 //! `board`, `ending` (from a request to a closed pane), `decisions` (what members ask), `review`
 //! (the work of members as a reviewer reads it), `starting` (from a launch request to a proven
-//! member), `views` (read only), `serving` (this host for a lead on another one) and `doctor`. A room uses only those before it. `effects` has what only the
-//! loops carry out.
+//! member), `views` (read only), `serving` (this host for a lead on another one) and `doctor`. A
+//! room uses only those before it. `effects` has what only the loops carry out.
 
 pub mod authority;
 pub mod board;

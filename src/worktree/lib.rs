@@ -2,6 +2,7 @@
 //! removes it. Removal is never forced where work could be lost (EN-07).
 
 mod condition;
+mod content;
 mod copy;
 mod error;
 mod exchange;

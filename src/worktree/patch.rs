@@ -1,6 +1,8 @@
 //! The changes between two commits, as patches and as lists of files, whatever git is configured to
 //! show.
 
+use serde::Serialize;
+
 use super::error::WorktreeError;
 use super::exchange::check_id;
 use super::git::{self, Git};
@@ -43,7 +45,7 @@ pub struct PatchOptions {
 }
 
 /// The number of changed lines in one file; none for a binary file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileChange {
     pub path: String,
     /// The path before, if git finds that the file was renamed.

@@ -91,6 +91,7 @@ mod rename;
 mod requests;
 mod results;
 mod resume;
+mod review;
 mod roles;
 mod rules;
 mod self_test;

@@ -25,7 +25,7 @@ pub fn stage() -> Stage {
     stage
 }
 
-fn git(stage: &Stage, dir: &str, args: &[&str]) -> String {
+pub fn git(stage: &Stage, dir: &str, args: &[&str]) -> String {
     let output =
         stage.command("git").args(args).current_dir(stage.at(dir)).output().expect("git runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));

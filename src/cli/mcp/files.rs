@@ -1,4 +1,4 @@
-//! Tools for files: the workspace, worktrees, and handoffs with a checked form.
+//! Tools for files: the workspace, worktrees, reviews, and handoffs with a checked form.
 
 use serde_json::Value;
 
@@ -8,6 +8,7 @@ use crate::board::workspace::{self as files, WorkspaceVerb};
 use crate::board::worktree::{self as worktrees, WorktreeVerb};
 use crate::fail::Failure;
 use crate::mail::handoff::{self as handoffs, HandoffVerb};
+use crate::review::{self as reviews, ReviewVerb};
 
 pub(super) fn workspace(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let verb: WorkspaceVerb = given.variant()?;
@@ -17,6 +18,12 @@ pub(super) fn workspace(call: &ToolCall, given: ToolArguments) -> Result<Reply, 
 pub(super) fn worktree(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let verb: WorktreeVerb = given.variant()?;
     Ok(reply(call.run(|setup| worktrees::worktree(setup, &verb))?, "worktrees"))
+}
+
+pub(super) fn review(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let list = if given.action() == "resolve" { "resolved" } else { "comments" };
+    let verb: ReviewVerb = given.variant()?;
+    Ok(reply(call.run(|setup| reviews::perform(setup, &verb))?, list))
 }
 
 pub(super) fn handoff(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {

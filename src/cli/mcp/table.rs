@@ -28,6 +28,7 @@ use crate::mail::handoff::HandoffVerb;
 use crate::members::input::{KeysArgs, TypeArgs};
 use crate::members::resume::RestartArgs;
 use crate::members::spawn::SpawnArgs;
+use crate::review::ReviewVerb;
 use crate::views::attach::PeekArgs;
 use crate::views::events::EventsArgs;
 use crate::views::logs::LogsArgs;
@@ -96,6 +97,14 @@ const fn worktree(
 ) -> ToolAction {
     let schema = variant_of::<WorktreeVerb>;
     one(effect, verbs, schema, files::worktree).named(name)
+}
+
+const fn review(
+    name: &'static str,
+    effect: ToolEffect,
+    verbs: &'static [&'static str],
+) -> ToolAction {
+    one(effect, verbs, variant_of::<ReviewVerb>, files::review).named(name)
 }
 
 const fn rules(name: &'static str, effect: ToolEffect, schema: Schema) -> ToolAction {
@@ -481,6 +490,26 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             worktree("merge", Writes, &["worktree merge"]),
             worktree("undo", Writes, &["worktree undo"]),
             worktree("remove", Works, &["worktree remove"]),
+        ],
+    },
+    ToolDefinition {
+        name: "Reviews",
+        description: "Review the work of members: overview, show (name) with the changed files and all comments, comment \
+            (name, text, at \"FILE:LINE\", kind must, question or note) drafts one, discard (id), send (name) sends \
+            your drafts as one message, resolve (ids), reopen (id, text). Authors: answer (id, answer done, declined \
+            or reply, text). See the changes with Worktrees, action diff. \
+            Example: {\"action\": \"comment\", \"name\": \"ann\", \"at\": \"src/a.rs:12\", \"text\": \"Return the error.\"}",
+        audience: Everyone,
+        actions: &[
+            review("overview", Reads, &["review", "review overview"]),
+            review("show", Reads, &["review show"]),
+            review("list", Reads, &["review list"]),
+            review("comment", Writes, &["review comment"]),
+            review("discard", Writes, &["review discard"]),
+            review("send", Writes, &["review send"]),
+            review("answer", Writes, &["review answer"]),
+            review("resolve", Writes, &["review resolve"]),
+            review("reopen", Writes, &["review reopen"]),
         ],
     },
     ToolDefinition {

@@ -27,6 +27,6 @@ pub use page::{TaskHistory, history};
 pub(crate) use read::must_be_member;
 pub use read::{ScopeCount, board, board_of, claimed, find, find_all, get, role_of, scopes};
 pub use remind::{ReminderRequest, remind, unremind};
-pub(crate) use steps::release_all;
 pub use steps::{Completed, act, claim, claim_next, end, release, release_absent, release_hanging};
+pub(crate) use steps::{end_without_notice, release_all};
 pub use stop::confirm_stopped;

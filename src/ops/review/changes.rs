@@ -4,6 +4,8 @@
 use crate::hosts::away::AwayWorktree;
 use crate::team::worktree::{checkout_of, must_be_here, repository};
 use crate::{Context, OpsError};
+use serde::Serialize;
+
 use model::id::MemberName;
 use model::team::worktree::Checkout;
 use store::TeamStore;
@@ -13,7 +15,7 @@ use worktree::{Repository, Snapshot};
 pub use worktree::{Followed, LineMoves, PatchOptions};
 
 /// What a reviewer looks at: the changes from `base` to `snapshot`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reviewed {
     pub name: MemberName,
     /// The name of the member's commits in the repository: a branch or an abbreviated commit.

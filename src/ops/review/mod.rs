@@ -1,7 +1,12 @@
-//! The work of members as a reviewer reads it: what waits for a review, and the changes of one
-//! member.
+//! The work of members as a reviewer reads it: what waits for a review, the changes of one member,
+//! and comments on them from the draft to the answer.
 
 pub mod changes;
+pub mod comments;
 pub mod overview;
+pub mod page;
+pub mod place;
+pub mod send;
+pub mod tasks;
 #[cfg(test)]
 mod tests;

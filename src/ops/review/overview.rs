@@ -5,10 +5,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 use super::changes::snapshot_of;
+use super::comments;
+use super::tasks::{TaskInReview, tasks_in_review};
 use crate::team::worktree::{UnreachableHosts, must_be_here, repository};
 use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
+use model::review::{CommentState, ReviewComment};
 use model::team::worktree::Checkout;
 use model::time::Timestamp;
 use store::TeamStore;
@@ -20,9 +25,8 @@ use worktree::WorktreeError;
 const HOSTS_LIMIT: Duration = Duration::from_secs(10);
 
 /// Work of a member that the main branch does not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WaitingWork {
-    pub name: MemberName,
     /// The name of the commits in the repository: a branch or an abbreviated commit.
     pub from: String,
     /// The host of the worktree, if it is not on the machine of the repository.
@@ -46,15 +50,42 @@ pub struct WaitingWork {
 }
 
 /// The work of one member.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReviewRow {
     pub name: MemberName,
+    /// Its task that is in review.
+    pub task: Option<TaskInReview>,
+    pub comments: CommentCounts,
+    /// The snapshot that the speaker saw last.
+    pub seen: Option<String>,
     /// The work, or the reason why git or its host could not tell.
+    #[serde(flatten, serialize_with = "work_or_problem")]
     pub work: Result<WaitingWork, String>,
 }
 
+/// Writes the fields of the work, or `problem`.
+fn work_or_problem<S: Serializer>(
+    work: &Result<WaitingWork, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match work {
+        Ok(work) => work.serialize(serializer),
+        Err(problem) => serializer.collect_map([("problem", problem)]),
+    }
+}
+
+/// The comments on the work of a member that the speaker may see, by state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CommentCounts {
+    pub drafts: usize,
+    /// Sent, and not answered.
+    pub sent: usize,
+    /// Answered, and not resolved.
+    pub answered: usize,
+}
+
 /// Two members that have changed the same files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Overlap {
     pub first: MemberName,
     pub second: MemberName,
@@ -66,7 +97,7 @@ pub struct Overlap {
 }
 
 /// The work that waits for a review.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReviewOverview {
     /// The branch of the main working directory, or its abbreviated commit; empty for a team
     /// without worktrees.
@@ -76,10 +107,13 @@ pub struct ReviewOverview {
     /// By member. Members whose work has landed are left out.
     pub work: Vec<ReviewRow>,
     pub overlaps: Vec<Overlap>,
+    /// Tasks in review of members that are not in `work`.
+    pub tasks: Vec<TaskInReview>,
 }
 
 /// The work of one member, with the paths that it changes.
 struct FoundWork {
+    name: MemberName,
     checkout: Checkout,
     work: WaitingWork,
     paths: BTreeSet<String>,
@@ -102,19 +136,46 @@ pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsEr
         overview.into = repository.main_name()?;
         overview.main = repository.main_commit()?;
     }
+    let mut tasks = tasks_in_review(team)?;
+    let comments = comments::list(ctx, team, None)?;
+    let looks = team.review()?.looks.remove(&ctx.speaker).unwrap_or_default();
+    let mut row = |name: MemberName, work| {
+        let is_of = |task: &&TaskInReview| {
+            task.owner.as_deref().is_some_and(|owner| name.clashes_with(owner))
+        };
+        let task = tasks.iter().find(is_of).cloned();
+        tasks.retain(|other| task.as_ref().is_none_or(|task| task.id != other.id));
+        let comments = count(comments.iter().filter(|comment| comment.member == name));
+        let seen = looks.get(&name).map(|look| look.commit.clone());
+        ReviewRow { name, task, comments, seen, work }
+    };
     let mut found = Vec::new();
     for (name, outcome) in outcomes(ctx, team, &all) {
         match outcome {
             Ok(Some(one)) => {
-                overview.work.push(ReviewRow { name, work: Ok(one.work.clone()) });
+                overview.work.push(row(name, Ok(one.work.clone())));
                 found.push(one);
             }
             Ok(None) => {}
-            Err(problem) => overview.work.push(ReviewRow { name, work: Err(problem) }),
+            Err(problem) => overview.work.push(row(name, Err(problem))),
         }
     }
+    overview.tasks = tasks;
     overview.overlaps = overlaps(ctx, &found);
     Ok(overview)
+}
+
+fn count<'c>(comments: impl Iterator<Item = &'c ReviewComment>) -> CommentCounts {
+    let mut counts = CommentCounts::default();
+    for comment in comments {
+        match comment.state() {
+            CommentState::Draft => counts.drafts += 1,
+            CommentState::Sent => counts.sent += 1,
+            CommentState::Answered => counts.answered += 1,
+            CommentState::Resolved => {}
+        }
+    }
+    counts
 }
 
 /// Finds the work of all members: on this machine and on each host at the same time.
@@ -199,7 +260,6 @@ fn find(
     let paths = pending.files.iter().flat_map(|file| file.old_path.iter().chain([&file.path]));
     let paths = paths.cloned().collect();
     let work = WaitingWork {
-        name: name.clone(),
         from,
         host: checkout.copy.as_ref().map(|copy| copy.host.clone()),
         base: pending.base,
@@ -213,7 +273,7 @@ fn find(
         conflicts: pending.conflicts,
         since: pending.since,
     };
-    Ok(Some(FoundWork { checkout: checkout.clone(), work, paths }))
+    Ok(Some(FoundWork { name: name.clone(), checkout: checkout.clone(), work, paths }))
 }
 
 /// Returns the pairs of members that have changed the same files of one repository.
@@ -232,8 +292,8 @@ fn overlaps(ctx: &Context, found: &[FoundWork]) -> Vec<Overlap> {
         let repository = repository(ctx, &first.checkout);
         let conflicts = repository.conflicts_between(&first.work.snapshot, &second.work.snapshot);
         Overlap {
-            first: first.work.name.clone(),
-            second: second.work.name.clone(),
+            first: first.name.clone(),
+            second: second.name.clone(),
             files: files.clone(),
             conflicts: conflicts.unwrap_or_else(|_| files.clone()),
         }

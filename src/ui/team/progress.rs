@@ -362,6 +362,9 @@ fn task_state(event: &Event) -> Option<TaskState> {
         | Kind::WorktreeRemoved
         | Kind::WorkLanded
         | Kind::WorkTakenBack
+        | Kind::ReviewSent
+        | Kind::CommentAnswered
+        | Kind::CommentResolved
         | Kind::Typed
         | Kind::Recovered => None,
         Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped => None,

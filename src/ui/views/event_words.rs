@@ -179,7 +179,21 @@ pub fn words(event: &Event) -> Option<String> {
         | Kind::MemberPlaced => None,
         Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
-        Kind::WorktreeMade | Kind::WorktreeRemoved | Kind::WorkLanded | Kind::WorkTakenBack => None,
+        Kind::ReviewSent => {
+            let (by, comments) = (detail(event, "by")?, detail(event, "comments")?);
+            Some(format!("got a review of {by}: {comments}"))
+        }
+        Kind::CommentAnswered => {
+            let (comment, answer) = (detail(event, "comment")?, detail(event, "answer")?);
+            let text = detail(event, "text").filter(|text| !text.is_empty());
+            let text = text.map(|text| format!(": {text}")).unwrap_or_default();
+            Some(format!("answered {comment}, {answer}{text}"))
+        }
+        Kind::WorktreeMade
+        | Kind::WorktreeRemoved
+        | Kind::WorkLanded
+        | Kind::WorkTakenBack
+        | Kind::CommentResolved => None,
         // The final report contains it.
         Kind::ShutdownVerified => None,
     }

@@ -146,6 +146,7 @@ fn quiet_words(event: &Event) -> String {
             format!("its work landed{}{}", some("into", " on "), some("kind", ": "))
         }
         Kind::WorkTakenBack => format!("its work was taken off {}", some("into", "")),
+        Kind::CommentResolved => format!("comment{} is resolved", some("comment", " ")),
         Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),
         Kind::Repaired => {
             format!("doctor repaired {}{}", part("what").unwrap_or_default(), some("where", " at "))
@@ -197,6 +198,8 @@ fn quiet_words(event: &Event) -> String {
         | Kind::FileQuarantined
         | Kind::SettingsChanged
         | Kind::Typed
+        | Kind::ReviewSent
+        | Kind::CommentAnswered
         | Kind::Warning => event.event.as_str().replace('_', " "),
     }
 }

@@ -7,5 +7,6 @@ pub(crate) mod home;
 pub(crate) mod life;
 pub(crate) mod logs;
 pub(crate) mod ps;
+pub(crate) mod review;
 pub(crate) mod status;
 pub(crate) mod status_line;

@@ -60,6 +60,17 @@ pub fn end(
     carry_out(team, before, id, who, step)
 }
 
+/// Performs an action whose owner learns of it by another message.
+pub(crate) fn end_without_notice(
+    team: &TeamStore,
+    id: TaskId,
+    who: &MemberName,
+    step: &TaskStep,
+) -> Result<(), OpsError> {
+    let (task, freed) = team.step_task(id, who, step, now())?;
+    say_step(team, &task, who, step.action, &freed)
+}
+
 /// Performs an action. `before` is the task that the action was checked on; `None` for the end of a
 /// command.
 fn carry_out(

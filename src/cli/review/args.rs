@@ -1,0 +1,129 @@
+//! The arguments of `review`.
+
+use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::args::{self, MemberArg};
+use crate::json;
+use model::review::{AnswerKind, CommentId, CommentKind};
+
+/// Review what members changed: comment on it, and send the comments to the author.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx review\n  phalanx review ada\n  \
+    phalanx review comment ada \"This panics without TOKEN.\" --at src/auth.rs:42\n  phalanx review send ada\n\n\
+    Without NAME it shows all work that waits for a review. A member named like a subcommand is shown by \
+    `phalanx review show NAME`.",
+    args_conflicts_with_subcommands = true
+)]
+pub(crate) struct WorkReviewArgs {
+    /// Member whose work is shown, or the number of its task.
+    #[arg(value_name = "NAME|TASK")]
+    pub(crate) name: Option<String>,
+    #[command(subcommand)]
+    pub(crate) verb: Option<ReviewVerb>,
+}
+
+#[derive(Debug, Subcommand, Deserialize, JsonSchema)]
+#[command(defer = true)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub(crate) enum ReviewVerb {
+    /// Show all work that waits for a review, as `phalanx review` does.
+    Overview,
+    /// Show the changed files of a member and the comments on them.
+    Show(MemberArg),
+    /// List comments: those that were sent, and your drafts.
+    List {
+        /// Only those on the work of this member.
+        #[serde(default)]
+        name: Option<String>,
+    },
+    Comment(CommentArgs),
+    /// Remove a draft.
+    Discard {
+        #[arg(value_name = "ID")]
+        #[serde(deserialize_with = "comment_id")]
+        #[schemars(with = "String")]
+        id: CommentId,
+    },
+    /// Send your drafts to the author as one message.
+    #[command(
+        after_help = "If the lead sends them, the task that the author has in review is sent back to it."
+    )]
+    Send(MemberArg),
+    Answer(AnswerCommentArgs),
+    /// Mark comments of yours as settled.
+    Resolve {
+        #[arg(value_name = "ID", required = true)]
+        #[serde(deserialize_with = "comment_ids")]
+        #[schemars(with = "Vec<String>")]
+        ids: Vec<CommentId>,
+    },
+    /// Send a comment of yours again, with the reason why it is not settled.
+    Reopen {
+        #[arg(value_name = "ID")]
+        #[serde(deserialize_with = "comment_id")]
+        #[schemars(with = "String")]
+        id: CommentId,
+        /// The reason.
+        text: String,
+    },
+}
+
+/// Draft a comment on the work of a member.
+#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[command(
+    after_help = "Examples:\n  phalanx review comment ada \"Return the error.\" --at src/auth.rs:42-44\n  \
+    phalanx review comment ada \"Why was this removed?\" --at src/auth.rs:88 --old --kind question\n\n\
+    The author does not see a draft. `phalanx review send NAME` sends all of them."
+)]
+pub(crate) struct CommentArgs {
+    /// Member whose work it is about.
+    pub(crate) name: String,
+    /// The comment.
+    pub(crate) text: String,
+    /// Lines that it is about, as FILE, FILE:LINE or FILE:FIRST-LAST [default: the whole work].
+    #[arg(long, value_name = "PLACE")]
+    #[serde(default)]
+    pub(crate) at: Option<String>,
+    /// The line numbers are those before the change.
+    #[arg(long, requires = "at")]
+    #[serde(default)]
+    pub(crate) old: bool,
+    /// Whether the author must change something, has to answer a question, or may ignore it
+    /// [default: must].
+    #[arg(long, value_parser = args::word::<CommentKind>())]
+    #[serde(default, deserialize_with = "json::word")]
+    #[schemars(schema_with = "json::words::<CommentKind>")]
+    pub(crate) kind: Option<CommentKind>,
+}
+
+/// Answer a comment on your work.
+#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[command(
+    after_help = "Examples:\n  phalanx review answer R12 done \"returns the error of the caller\"\n  \
+    phalanx review answer R13 declined \"the old name is public\""
+)]
+pub(crate) struct AnswerCommentArgs {
+    /// Id of the comment.
+    #[arg(value_name = "ID")]
+    #[serde(deserialize_with = "comment_id")]
+    #[schemars(with = "String")]
+    pub(crate) id: CommentId,
+    /// Whether the work was changed, stays as it is, or only a question is answered.
+    #[arg(value_parser = args::word::<AnswerKind>(), value_name = "done|declined|reply")]
+    pub(crate) answer: AnswerKind,
+    /// What was changed, or the reason, or the reply.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+}
+
+fn comment_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CommentId, D::Error> {
+    json::text(deserializer, str::parse)
+}
+
+fn comment_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CommentId>, D::Error> {
+    let given = Vec::<String>::deserialize(deserializer)?;
+    given.iter().map(|id| id.parse().map_err(de::Error::custom)).collect()
+}

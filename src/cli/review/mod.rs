@@ -1,0 +1,157 @@
+//! `review` and its subcommands.
+
+mod args;
+
+use serde_json::json;
+
+use crate::fail::{Exit, Failure, VerbResult};
+use crate::setup::Setup;
+use model::board::task_ref::TaskRef;
+use model::id::MemberName;
+use model::review::{CommentId, LineSide};
+use ops::authority::Action;
+use ops::review::comments::{self, NewComment};
+use ops::review::place::{self, GivenPlace};
+use ops::review::{changes, overview, page, send};
+use ops::{self, TeamStore};
+use sys::exec::CancelToken;
+
+use args::{AnswerCommentArgs, CommentArgs};
+pub(crate) use args::{ReviewVerb, WorkReviewArgs};
+
+pub(crate) fn review(setup: &Setup, args: &WorkReviewArgs) -> VerbResult {
+    match (&args.verb, &args.name) {
+        (Some(verb), _) => perform(setup, verb),
+        (None, Some(name)) => show(setup, name),
+        (None, None) => show_overview(setup),
+    }
+}
+
+pub(crate) fn perform(setup: &Setup, verb: &ReviewVerb) -> VerbResult {
+    match verb {
+        ReviewVerb::Overview => show_overview(setup),
+        ReviewVerb::Show(named) => show(setup, &named.name),
+        ReviewVerb::List { name } => list(setup, name.as_deref()),
+        ReviewVerb::Comment(args) => comment(setup, args),
+        ReviewVerb::Discard { id } => discard(setup, *id),
+        ReviewVerb::Send(named) => send(setup, &named.name),
+        ReviewVerb::Answer(args) => answer(setup, args),
+        ReviewVerb::Resolve { ids } => resolve(setup, ids),
+        ReviewVerb::Reopen { id, text } => reopen(setup, *id, text),
+    }
+}
+
+fn show_overview(setup: &Setup) -> VerbResult {
+    let team = setup.team(Action::Look)?;
+    let found = overview::overview(&setup.ctx, &team)?;
+    if found.work.is_empty() && found.tasks.is_empty() && !setup.out.json {
+        setup.out.print_message("nothing waits for a review");
+        return Ok(Exit::DONE);
+    }
+    setup.out.print(&found, || ui::review_overview(&found, ops::now(), setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+/// Shows the work of a member as text: what there is to review, and the comments on it.
+fn show(setup: &Setup, given: &str) -> VerbResult {
+    let (team, name) = author(setup, given, Action::Look)?;
+    let shown = page::show(&setup.ctx, &team, &name)?;
+    setup.out.print(&shown, || ui::review_page(&shown, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+fn list(setup: &Setup, given: Option<&str>) -> VerbResult {
+    let (team, name) = match given {
+        Some(given) => {
+            let (team, name) = author(setup, given, Action::Look)?;
+            (team, Some(name))
+        }
+        None => (setup.team(Action::Look)?, None),
+    };
+    let found = comments::list(&setup.ctx, &team, name.as_ref())?;
+    if found.is_empty() && !setup.out.json {
+        setup.out.print_message("no comments");
+        return Ok(Exit::DONE);
+    }
+    setup.out.print(&found, || ui::review_comments(&found, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+fn comment(setup: &Setup, args: &CommentArgs) -> VerbResult {
+    let (team, member) = author(setup, &args.name, Action::Talk)?;
+    let reviewed = changes::reviewed(&setup.ctx, &team, &member, &CancelToken::default())?;
+    let side = if args.old { LineSide::Old } else { LineSide::New };
+    let place = match &args.at {
+        Some(at) => {
+            let given: GivenPlace = at.parse().map_err(|problem: String| {
+                Failure::usage(problem, "write it as FILE, FILE:LINE or FILE:FIRST-LAST")
+            })?;
+            Some(place::find(&setup.ctx, &team, &reviewed, &given, side)?)
+        }
+        None => None,
+    };
+    let new = NewComment {
+        member,
+        kind: args.kind.unwrap_or_default(),
+        place,
+        base: reviewed.base,
+        commit: reviewed.snapshot,
+        text: args.text.clone(),
+    };
+    let made = comments::draft(&setup.ctx, &team, new)?;
+    setup.out.print(&made, || {
+        format!("{} is a draft; send all drafts with: phalanx review send {}", made.id, made.member)
+    })?;
+    Ok(Exit::DONE)
+}
+
+fn discard(setup: &Setup, id: CommentId) -> VerbResult {
+    let team = setup.team(Action::Talk)?;
+    comments::discard(&setup.ctx, &team, id)?;
+    setup.out.confirm(&json!({ "discarded": id }), || format!("{id} is discarded"))?;
+    Ok(Exit::DONE)
+}
+
+fn send(setup: &Setup, given: &str) -> VerbResult {
+    let (team, name) = author(setup, given, Action::Talk)?;
+    let report = send::send(&setup.ctx, &team, &name)?;
+    setup.out.print(&report, || ui::sent_review(&report))?;
+    Ok(Exit::DONE)
+}
+
+fn answer(setup: &Setup, args: &AnswerCommentArgs) -> VerbResult {
+    let team = setup.team(Action::Talk)?;
+    let text = args.text.as_deref().unwrap_or_default();
+    let comment = comments::answer(&setup.ctx, &team, args.id, args.answer, text)?;
+    let kind: &str = args.answer.into();
+    setup.out.confirm(&comment, || format!("{} is answered: {kind}", comment.id))?;
+    Ok(Exit::DONE)
+}
+
+fn resolve(setup: &Setup, ids: &[CommentId]) -> VerbResult {
+    let team = setup.team(Action::Talk)?;
+    let resolved = ids.iter().map(|id| comments::resolve(&setup.ctx, &team, *id));
+    let resolved = resolved.collect::<Result<Vec<_>, _>>()?;
+    setup.out.confirm(&resolved, || {
+        let lines = resolved.iter().map(|comment| format!("{} is resolved", comment.id));
+        lines.collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(Exit::DONE)
+}
+
+fn reopen(setup: &Setup, id: CommentId, text: &str) -> VerbResult {
+    let team = setup.team(Action::Talk)?;
+    let report = send::reopen(&setup.ctx, &team, id, text)?;
+    setup.out.print(&report, || ui::sent_review(&report))?;
+    Ok(Exit::DONE)
+}
+
+/// Resolves the author of work: a member, or the owner of a task.
+fn author(setup: &Setup, given: &str, action: Action) -> Result<(TeamStore, MemberName), Failure> {
+    let Ok(task @ TaskRef::Id(_)) = TaskRef::parse(given) else {
+        return setup.member(given, action);
+    };
+    let owner = page::author_of(&setup.team(action)?, &task)?;
+    let team = setup.team(action)?;
+    setup.member(&format!("{owner}@{}", team.name()), action)
+}

@@ -1,0 +1,31 @@
+//! Reads files of commits.
+
+use super::error::WorktreeError;
+use super::git;
+use super::repository::Repository;
+
+impl Repository {
+    /// Returns the content of a file of a commit; `None` if the commit has no such file. `path` is
+    /// relative to the repository.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Exec`] if git cannot be run or times out; [`WorktreeError::Git`] if it
+    /// cannot read an object that exists.
+    pub fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, WorktreeError> {
+        // Ids and modes, so that no part of the path is read as a pattern or an option.
+        let list = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit, "--", path];
+        let output = self.git.call(&list)?;
+        if output.code != Some(0) {
+            return Err(git::refused("read a commit", &output));
+        }
+        let entry = String::from_utf8_lossy(&output.stdout).into_owned();
+        let head = entry.split('\t').next().unwrap_or_default();
+        let mut words = head.split(' ').skip(1);
+        let (Some("blob"), Some(id)) = (words.next(), words.next()) else { return Ok(None) };
+        let output = self.git.call(&["cat-file", "blob", id])?;
+        match output.code {
+            Some(0) => Ok(Some(output.stdout)),
+            Some(_) | None => Err(git::refused("read a file of a commit", &output)),
+        }
+    }
+}
