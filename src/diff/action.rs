@@ -11,9 +11,12 @@ pub enum DiffAction {
     /// A file was marked as viewed, or no longer is. The view has done so already.
     Viewed {
         path: Vec<u8>,
+        /// The id of the content after the change; `None` if the patch has none.
+        blob: Option<String>,
         viewed: bool,
     },
-    /// Make the patch again, with or without changes of white space.
+    /// Make the patch again, with or without changes of white space. The owner calls
+    /// [`crate::DiffView::set_ignores_whitespace`] when it has the other patch.
     IgnoreWhitespace(bool),
     /// Make the patch again, from another base.
     ChooseBase,

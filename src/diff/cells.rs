@@ -11,7 +11,7 @@ pub(crate) fn dim() -> Style {
 }
 
 /// Draws the characters of a safe text that fit into `room` columns.
-pub(crate) fn put(buffer: &mut Buffer, x: u16, y: u16, room: usize, text: &str, style: Style) {
+pub fn put(buffer: &mut Buffer, x: u16, y: u16, room: usize, text: &str, style: Style) {
     let (mut x, mut left) = (x, room);
     for glyph in glyph::glyphs(text.as_bytes()) {
         if glyph.width > left || x >= buffer.area.right() {
@@ -24,7 +24,7 @@ pub(crate) fn put(buffer: &mut Buffer, x: u16, y: u16, room: usize, text: &str, 
 }
 
 /// Draws a character, and clears the cells that it also covers.
-pub(crate) fn set(buffer: &mut Buffer, x: u16, y: u16, symbol: &str, width: usize, style: Style) {
+pub fn set(buffer: &mut Buffer, x: u16, y: u16, symbol: &str, width: usize, style: Style) {
     for at in 0..u16::try_from(width).unwrap_or(1) {
         if let Some(cell) = buffer.cell_mut((x + at, y)) {
             cell.reset();
@@ -34,7 +34,7 @@ pub(crate) fn set(buffer: &mut Buffer, x: u16, y: u16, symbol: &str, width: usiz
 }
 
 /// Draws a row with a safe text, and clears its other cells.
-pub(crate) fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
+pub fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
     for x in area.left()..area.right() {
         set(buffer, x, area.y, " ", 1, style);
     }

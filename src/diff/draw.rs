@@ -68,13 +68,9 @@ impl DiffView {
             self.draw_list(body, buffer);
         }
         if let Some(at) = self.help {
-            for (row, (keys, words)) in (body.top()..body.bottom()).zip(
-                KEYS.iter()
-                    .skip(at)
-                    .map(Some)
-                    .chain(std::iter::repeat(None))
-                    .map(|key| key.copied().unwrap_or_default()),
-            ) {
+            let keys = self.owner_keys.iter().chain(&KEYS).skip(at).copied();
+            let rows = keys.chain(std::iter::repeat(("", "")));
+            for (row, (keys, words)) in (body.top()..body.bottom()).zip(rows) {
                 let text = format!(" {keys:<16} {words}");
                 fill(buffer, Rect { y: row, height: 1, ..body }, &text, Style::default());
             }
@@ -120,8 +116,10 @@ impl DiffView {
                 &["Enter open", "V viewed", "Esc close", "f hide"]
             } else if self.range.is_some() {
                 &["c comment", "Esc no range"]
-            } else {
+            } else if self.owner_hints.is_empty() {
                 &HINTS
+            } else {
+                self.owner_hints
             };
             let mut text = String::new();
             for hint in hints {

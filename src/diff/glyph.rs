@@ -14,15 +14,15 @@ const MARKS: usize = 4;
 
 /// A character with the marks that combine with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Glyph<'a> {
-    pub(crate) symbol: Cow<'a, str>,
-    pub(crate) width: usize,
+pub struct Glyph<'a> {
+    pub symbol: Cow<'a, str>,
+    pub width: usize,
     /// Offset of the character in the bytes of the text.
-    pub(crate) byte: usize,
+    pub byte: usize,
 }
 
 /// Returns the characters of a text. Bytes that are not UTF-8 become replacement characters.
-pub(crate) fn glyphs(text: &[u8]) -> impl Iterator<Item = Glyph<'_>> {
+pub fn glyphs(text: &[u8]) -> impl Iterator<Item = Glyph<'_>> {
     let mut column = 0;
     let mut start = 0;
     text.utf8_chunks()
@@ -105,7 +105,7 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// Returns the text as one safe line.
-pub(crate) fn safe(text: &[u8]) -> String {
+pub fn safe(text: &[u8]) -> String {
     glyphs(text)
         .flat_map(|glyph| {
             let spaces = if glyph.symbol == " " { glyph.width } else { 1 };
@@ -115,7 +115,7 @@ pub(crate) fn safe(text: &[u8]) -> String {
 }
 
 /// Cuts a safe text to `room` columns; `…` ends a text that was cut.
-pub(crate) fn cut(text: &str, room: usize) -> String {
+pub fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }
@@ -130,7 +130,7 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
 }
 
 /// Cuts the beginning of a safe text, so that the end of a path stays.
-pub(crate) fn cut_start(text: &str, room: usize) -> String {
+pub fn cut_start(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }
@@ -147,30 +147,28 @@ pub(crate) fn cut_start(text: &str, room: usize) -> String {
 }
 
 /// Wraps a safe text to rows of at most `room` columns, at spaces where that is possible.
-pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let room = room.max(2);
-    let mut rows = vec![String::new()];
+    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
     for word in text.split(' ') {
-        let row = rows.last_mut().map_or(0, |row| row.width());
-        if row > 0 && row + 1 + word.width() > room {
-            rows.push(String::new());
-        } else if row > 0 {
-            push(&mut rows, " ");
+        if used > 0 && used + 1 + word.width() > room {
+            rows.push(std::mem::take(&mut row));
+            used = 0;
+        } else if used > 0 {
+            row.push(' ');
+            used += 1;
         }
         for glyph in glyphs(word.as_bytes()) {
-            if rows.last().is_some_and(|row| row.width() + glyph.width > room) {
-                rows.push(String::new());
+            if used + glyph.width > room {
+                rows.push(std::mem::take(&mut row));
+                used = 0;
             }
-            push(&mut rows, &glyph.symbol);
+            row.push_str(&glyph.symbol);
+            used += glyph.width;
         }
     }
+    rows.push(row);
     rows
-}
-
-fn push(rows: &mut [String], text: &str) {
-    if let Some(row) = rows.last_mut() {
-        row.push_str(text);
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The rows of a view by their numbers: sums over the lengths of files and hunks, so that only
 //! visible rows are built.
 
-use crate::patch::{Hunk, LineKind, Patch};
+use crate::annotation::DiffSide;
+use crate::patch::{Hunk, LineKind, Patch, PatchLine};
 
 /// A place in a patch, in the order of display. A missing part stands for what is above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -59,6 +60,11 @@ impl ChangeBlock {
     fn height(self) -> usize {
         self.context + self.removed.max(self.added)
     }
+
+    /// Returns the line behind the block.
+    fn end(self) -> usize {
+        self.first + self.context + self.removed + self.added
+    }
 }
 
 /// Splits a hunk into blocks.
@@ -107,6 +113,35 @@ pub(crate) fn partner(blocks: &[ChangeBlock], line: usize) -> Option<usize> {
         let at = at.checked_sub(block.removed)?;
         (at < block.removed && at < block.added).then_some(block.first + at)
     }
+}
+
+/// Returns the line of a hunk that has this number on one side.
+pub(crate) fn numbered(
+    hunk: &Hunk,
+    blocks: &[ChangeBlock],
+    side: DiffSide,
+    number: u32,
+) -> Option<usize> {
+    let number_of = |line: &PatchLine| match side {
+        DiffSide::Old => line.old,
+        DiffSide::New => line.new,
+    };
+    // The first number in a block or behind it; a block without this side is followed by context.
+    let starts_after = |block: &ChangeBlock| {
+        let skipped = if side == DiffSide::New { block.removed } else { 0 };
+        let first = hunk.lines.get(block.first + skipped)?;
+        let first = number_of(first).or_else(|| number_of(hunk.lines.get(block.end())?));
+        first.filter(|first| *first <= number)
+    };
+    let after = blocks.partition_point(|block| starts_after(block).is_some());
+    // The last of them has the line, unless it lacks this side.
+    blocks[..after].iter().rev().take(2).find_map(|block| {
+        let lines = hunk.lines.get(block.first..block.end())?;
+        let skipped = if side == DiffSide::New { block.removed } else { 0 };
+        let first = number_of(lines.get(skipped)?)?;
+        let at = skipped + usize::try_from(number.checked_sub(first)?).ok()?;
+        (number_of(lines.get(at)?) == Some(number)).then_some(block.first + at)
+    })
 }
 
 /// Returns the lines of a row in the side-by-side view.

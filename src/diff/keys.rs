@@ -11,14 +11,17 @@ use crate::view::{DiffView, SPLIT_FROM};
 /// Columns by which a key scrolls long lines.
 const SCROLL: usize = 8;
 
-/// The keys and their effects, for the help.
-pub(crate) const KEYS: [(&str, &str); 22] = [
+/// Keys as the help shows them, and their effect.
+pub type ViewKey = (&'static str, &'static str);
+
+/// The keys of the view, for the help.
+pub(crate) const KEYS: [ViewKey; 22] = [
     ("j k ↓ ↑", "next, previous line"),
     ("space PgDn PgUp", "next, previous page"),
     ("g G", "first, last line"),
     ("] [", "next, previous hunk"),
     ("} {", "next, previous file"),
-    ("m M", "next, previous comment"),
+    ("m P", "next, previous comment"),
     ("h l ← →", "scroll long lines"),
     ("Enter", "fold or unfold the file; open the comment"),
     ("f", "list of files"),
@@ -62,7 +65,7 @@ impl DiffView {
     }
 
     fn help_key(&mut self, code: KeyCode) {
-        let most = KEYS.len().saturating_sub(self.body_height());
+        let most = (KEYS.len() + self.owner_keys.len()).saturating_sub(self.body_height());
         let at = self.help.unwrap_or(0);
         self.help = match code {
             KeyCode::Char('j') | KeyCode::Down => Some((at + 1).min(most)),
@@ -140,7 +143,7 @@ impl DiffView {
             KeyCode::Char('}') => self.jump_to_file(true),
             KeyCode::Char('{') => self.jump_to_file(false),
             KeyCode::Char('m') => self.jump_to_note(true),
-            KeyCode::Char('M') => self.jump_to_note(false),
+            KeyCode::Char('P') => self.jump_to_note(false),
             KeyCode::Enter => return self.open(),
             KeyCode::Char('f') if !self.patch.files.is_empty() => {
                 self.list = Some(self.place().file.unwrap_or(0));
@@ -168,8 +171,7 @@ impl DiffView {
                 self.compared.clear();
             }
             KeyCode::Char('W') => {
-                self.ignores_whitespace = !self.ignores_whitespace;
-                return Some(DiffAction::IgnoreWhitespace(self.ignores_whitespace));
+                return Some(DiffAction::IgnoreWhitespace(!self.ignores_whitespace));
             }
             KeyCode::Char('/') => self.typed = Some(String::new()),
             KeyCode::Char('n') => self.next_match(true),
@@ -220,14 +222,16 @@ impl DiffView {
 
     fn jump_to_hunk(&mut self, forward: bool) {
         let place = self.place();
-        let all =
-            (self.patch.files.iter().enumerate()).filter(|(at, _)| !self.folded[*at]).flat_map(
-                |(at, file)| (0..file.hunks.len()).map(move |hunk| DiffPlace::hunk(at, hunk)),
-            );
+        let files = self.patch.files.len();
+        let hunks = |file: usize| {
+            let count = if self.folded[file] { 0 } else { self.file(file).hunks.len() };
+            (0..count).map(move |hunk| DiffPlace::hunk(file, hunk))
+        };
         let found = if forward {
-            all.into_iter().find(|hunk| *hunk > place)
+            (place.file.unwrap_or(0)..files).flat_map(hunks).find(|hunk| *hunk > place)
         } else {
-            all.take_while(|hunk| *hunk < place).last()
+            let before = place.file.map_or(0, |file| file + 1);
+            (0..before).rev().flat_map(|file| hunks(file).rev()).find(|hunk| *hunk < place)
         };
         if let Some(hunk) = found {
             self.jump(hunk);
@@ -236,16 +240,17 @@ impl DiffView {
 
     fn jump_to_file(&mut self, forward: bool) {
         let place = self.place();
-        let mut all = (0..self.patch.files.len()).map(DiffPlace::file);
         let is_on_header = matches!(self.row(self.cursor), Some(DiffRow::File(_)));
-        let found = if forward {
-            all.find(|file| *file > place)
-        } else {
+        let found = match (place.file, forward) {
+            (None, true) => Some(0),
+            (None, false) => None,
+            (Some(file), true) => Some(file + 1),
             // From within a file, its header is the previous one.
-            all.take_while(|file| *file < place || *file == place && !is_on_header).last()
+            (Some(file), false) if is_on_header => file.checked_sub(1),
+            (Some(file), false) => Some(file),
         };
-        if let Some(file) = found {
-            self.jump(file);
+        if let Some(file) = found.filter(|file| *file < self.patch.files.len()) {
+            self.jump(DiffPlace::file(file));
         }
     }
 
@@ -299,7 +304,9 @@ impl DiffView {
         let viewed = !self.viewed[file];
         self.viewed[file] = viewed;
         self.fold(file, viewed);
-        Some(DiffAction::Viewed { path: self.file(file).path().to_vec(), viewed })
+        let patch = self.file(file);
+        let (path, blob) = (patch.path().to_vec(), patch.new_blob.clone());
+        Some(DiffAction::Viewed { path, blob, viewed })
     }
 
     /// Returns the lines of the range that are in the hunk where it began.
@@ -362,12 +369,12 @@ impl DiffView {
             return;
         }
         for (at, file) in self.patch.files.iter().enumerate() {
-            if !find(file.path(), &self.query).is_empty() {
+            if contains(file.path(), &self.query) {
                 self.matches.push(DiffPlace::file(at));
             }
             for (number, hunk) in file.hunks.iter().enumerate() {
                 for (line, text) in hunk.lines.iter().enumerate() {
-                    if !find(&text.text, &self.query).is_empty() {
+                    if contains(&text.text, &self.query) {
                         self.matches.push(DiffPlace::line(at, number, line));
                     }
                 }
@@ -410,18 +417,26 @@ impl DiffView {
     }
 }
 
+fn contains(text: &[u8], query: &str) -> bool {
+    matches(text, query).next().is_some()
+}
+
 /// Returns the bytes of each match of a query that is not empty.
-pub(crate) fn find(text: &[u8], query: &str) -> Vec<std::ops::Range<usize>> {
+pub(crate) fn matches<'t>(
+    text: &'t [u8],
+    query: &'t str,
+) -> impl Iterator<Item = std::ops::Range<usize>> + 't {
     let query = query.as_bytes();
     let is_exact = query.iter().any(u8::is_ascii_uppercase);
-    let same = |window: &[u8]| {
-        if is_exact { window == query } else { window.eq_ignore_ascii_case(query) }
-    };
-    let mut found: Vec<std::ops::Range<usize>> = Vec::new();
-    for (at, window) in text.windows(query.len().max(1)).enumerate() {
-        if same(window) && found.last().is_none_or(|last| last.end <= at) {
-            found.push(at..at + query.len());
-        }
-    }
-    found
+    let first = query.first().copied().unwrap_or(0);
+    let other = if is_exact { first } else { first.to_ascii_uppercase() };
+    let mut next = 0;
+    memchr::memchr2_iter(first, other, text).filter_map(move |at| {
+        let window = text.get(at..at + query.len()).filter(|_| at >= next)?;
+        let is_same = if is_exact { window == query } else { window.eq_ignore_ascii_case(query) };
+        is_same.then(|| {
+            next = at + query.len();
+            at..next
+        })
+    })
 }

@@ -3,9 +3,9 @@
 
 mod action;
 mod annotation;
-mod cells;
+pub mod cells;
 mod draw;
-mod glyph;
+pub mod glyph;
 mod index;
 mod keys;
 mod line;
@@ -19,6 +19,7 @@ mod words;
 
 pub use action::{CommentTarget, DiffAction};
 pub use annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
+pub use keys::ViewKey;
 pub use parse::PatchError;
 pub use patch::{ChangeKind, FilePatch, Hunk, LineKind, Patch, PatchLine};
 pub use view::DiffView;

@@ -11,13 +11,15 @@ use unicode_width::UnicodeWidthStr;
 use crate::cells::{dim, put, set};
 use crate::glyph::glyphs;
 use crate::index::{DiffPlace, partner};
-use crate::keys::find;
+use crate::keys::matches;
 use crate::patch::LineKind;
 use crate::view::DiffView;
 use crate::words;
 
 /// A narrower diff has one column of line numbers.
 const TWO_NUMBERS_FROM: u16 = 60;
+/// Bytes of the longest character with its marks, which is at least one column wide.
+const LONGEST_GLYPH: usize = 20;
 
 /// The lines of a row.
 #[derive(Clone, Copy)]
@@ -92,10 +94,13 @@ impl DiffView {
         let room = room - used;
         put(buffer, x, area.y, room, mark, style.add_modifier(Modifier::BOLD));
         let (start, room) = (x + 2, room.saturating_sub(2));
-        let matches =
-            if self.query.is_empty() { Vec::new() } else { find(&line.text, &self.query) };
-        let is_cut =
-            draw_text(self, buffer, (start, area.y), room, line, &changed, &matches, style);
+        // Behind these bytes nothing is visible; a line can have megabytes.
+        let most = (self.left + room + 1).saturating_mul(LONGEST_GLYPH);
+        let text = line.text.get(..most).unwrap_or(&line.text);
+        let found: Vec<Range<usize>> =
+            if self.query.is_empty() { Vec::new() } else { matches(text, &self.query).collect() };
+        let line = VisibleLine { text, has_newline: line.has_newline, changed, found, style };
+        let is_cut = draw_text(self, buffer, (start, area.y), room, &line);
         self.is_cut |= is_cut;
     }
 
@@ -123,26 +128,37 @@ impl DiffView {
     }
 }
 
+/// The beginning of a line, as far as it can be visible.
+struct VisibleLine<'a> {
+    text: &'a [u8],
+    has_newline: bool,
+    /// The bytes that differ from the other side.
+    changed: Vec<Range<usize>>,
+    /// The bytes that match the search.
+    found: Vec<Range<usize>>,
+    style: Style,
+}
+
 /// Draws a line from the column to which the view is scrolled. Returns true if it continues at the
 /// right; the last column then has a mark.
-#[allow(clippy::too_many_arguments, reason = "all are parts of one line")]
 fn draw_text(
     view: &DiffView,
     buffer: &mut Buffer,
     (x, y): (u16, u16),
     room: usize,
-    line: &crate::patch::PatchLine,
-    changed: &[Range<usize>],
-    matches: &[Range<usize>],
-    style: Style,
+    line: &VisibleLine<'_>,
 ) -> bool {
-    let contains = |ranges: &[Range<usize>], byte| ranges.iter().any(|range| range.contains(&byte));
+    // The ranges are in order and do not overlap.
+    let contains = |ranges: &[Range<usize>], byte| {
+        let at = ranges.partition_point(|range| range.end <= byte);
+        ranges.get(at).is_some_and(|range| range.start <= byte)
+    };
     let mark = if view.has_color { Modifier::REVERSED } else { Modifier::UNDERLINED };
     let put_at = |buffer: &mut Buffer, column: usize, symbol: &str, width: usize, style: Style| {
         set(buffer, x + u16::try_from(column).unwrap_or(0), y, symbol, width, style);
     };
     let mut column = 0;
-    for glyph in glyphs(&line.text) {
+    for glyph in glyphs(line.text) {
         let (begin, end) = (column, column + glyph.width);
         column = end;
         if begin < view.left {
@@ -162,17 +178,17 @@ fn draw_text(
             }
             return true;
         }
-        let style = if contains(matches, glyph.byte) {
+        let style = if contains(&line.found, glyph.byte) {
             let found = view.ink(Color::Black);
             if view.has_color {
                 found.bg(Color::Yellow)
             } else {
                 found.add_modifier(Modifier::REVERSED)
             }
-        } else if contains(changed, glyph.byte) {
-            style.add_modifier(mark)
+        } else if contains(&line.changed, glyph.byte) {
+            line.style.add_modifier(mark)
         } else {
-            style
+            line.style
         };
         put_at(buffer, at, &glyph.symbol, glyph.width, style);
     }

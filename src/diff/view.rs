@@ -1,12 +1,13 @@
 //! The state of a view over one patch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use ratatui::layout::Size;
 
 use crate::annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
 use crate::glyph;
-use crate::index::{DiffPlace, DiffRow, PatchBlocks, PlacedNote, RowIndex, blocks};
+use crate::index::{DiffPlace, DiffRow, PatchBlocks, PlacedNote, RowIndex, blocks, numbered};
+use crate::keys::ViewKey;
 use crate::patch::{FilePatch, Patch, PatchLine};
 use crate::words::WordChanges;
 
@@ -23,6 +24,10 @@ const COMPARED: usize = 4096;
 pub struct DiffView {
     pub(crate) title: String,
     pub(crate) has_color: bool,
+    /// Keys that the owner handles, for the help.
+    pub(crate) owner_keys: &'static [ViewKey],
+    /// Keys for the last row instead of those of the view.
+    pub(crate) owner_hints: &'static [&'static str],
     pub(crate) patch: Patch,
     pub(crate) blocks: PatchBlocks,
     pub(crate) folded: Vec<bool>,
@@ -65,6 +70,8 @@ impl DiffView {
         let mut view = DiffView {
             title: glyph::safe(title.as_bytes()),
             has_color,
+            owner_keys: &[],
+            owner_hints: &[],
             patch: Patch::default(),
             blocks: Vec::new(),
             folded: Vec::new(),
@@ -97,6 +104,36 @@ impl DiffView {
         view
     }
 
+    /// Adds keys of the owner to the help, and sets the keys in the last row. The owner handles its
+    /// keys while the view does not have [all keys](DiffView::has_all_keys).
+    pub fn with_owner_keys(
+        mut self,
+        keys: &'static [ViewKey],
+        hints: &'static [&'static str],
+    ) -> DiffView {
+        (self.owner_keys, self.owner_hints) = (keys, hints);
+        self
+    }
+
+    /// Returns true while the help, the list of files or a search takes all keys.
+    pub fn has_all_keys(&self) -> bool {
+        self.help.is_some() || self.list.is_some() || self.typed.is_some()
+    }
+
+    pub fn patch(&self) -> &Patch {
+        &self.patch
+    }
+
+    /// Sets the title, which names the member, its branch, the base and the head.
+    pub fn set_title(&mut self, title: &str) {
+        self.title = glyph::safe(title.as_bytes());
+    }
+
+    /// Sets whether the patch was made without changes of white space.
+    pub fn set_ignores_whitespace(&mut self, ignores_whitespace: bool) {
+        self.ignores_whitespace = ignores_whitespace;
+    }
+
     /// Replaces the patch. Files keep whether they are folded or viewed, by their paths; the cursor
     /// stays in its file.
     pub fn set_patch(&mut self, title: &str, patch: Patch) {
@@ -108,7 +145,7 @@ impl DiffView {
             .collect();
         let states = patch.files.iter().map(|file| before.get(file.path()).copied());
         (self.folded, self.viewed) = states.map(Option::unwrap_or_default).unzip();
-        self.title = glyph::safe(title.as_bytes());
+        self.set_title(title);
         self.blocks =
             (patch.files.iter()).map(|file| file.hunks.iter().map(blocks).collect()).collect();
         let ends = patch.files.iter().flat_map(|file| &file.hunks).map(|hunk| {
@@ -142,9 +179,10 @@ impl DiffView {
 
     /// Marks the files that were viewed before, and folds them.
     pub fn set_viewed(&mut self, paths: &[Vec<u8>]) {
+        let paths: HashSet<&[u8]> = paths.iter().map(Vec::as_slice).collect();
         self.with_place(|view| {
             for (at, file) in view.patch.files.iter().enumerate() {
-                view.viewed[at] = paths.iter().any(|path| path == file.path());
+                view.viewed[at] = paths.contains(file.path());
                 view.folded[at] |= view.viewed[at];
             }
             view.reindex();
@@ -166,7 +204,7 @@ impl DiffView {
         let room = usize::from(self.diff_width()).saturating_sub(NOTE_INDENT + 2);
         let (mut placed, mut rows) = (Vec::new(), Vec::new());
         for (at, note) in self.notes.iter().enumerate() {
-            let place = place_of(&self.patch, &note.place);
+            let place = place_of(&self.patch, &self.blocks, &note.place);
             let missing = missing_words(&note.place, place);
             let text = note.rows.join("\n");
             let label = format!("{} · {}{missing}  ", note.label, note.state.word());
@@ -290,7 +328,7 @@ impl DiffView {
 pub(crate) const NOTE_INDENT: usize = 4;
 
 /// Returns the place at which an annotation is shown.
-fn place_of(patch: &Patch, place: &AnnotationPlace) -> DiffPlace {
+fn place_of(patch: &Patch, blocks: &PatchBlocks, place: &AnnotationPlace) -> DiffPlace {
     let (path, target) = match place {
         AnnotationPlace::Whole => return DiffPlace::default(),
         AnnotationPlace::File { path } => (path, None),
@@ -309,11 +347,8 @@ fn place_of(patch: &Patch, place: &AnnotationPlace) -> DiffPlace {
                     DiffSide::New => (hunk.new_start, hunk.new_len),
                 };
                 line.checked_sub(start).filter(|offset| *offset < len)?;
-                let is_line = |found: &PatchLine| match side {
-                    DiffSide::Old => found.old == Some(line),
-                    DiffSide::New => found.new == Some(line),
-                };
-                Some(DiffPlace::line(at, number, hunk.lines.iter().position(is_line)?))
+                let found = numbered(hunk, &blocks[at][number], side, line)?;
+                Some(DiffPlace::line(at, number, found))
             })
         })
     });

@@ -27,7 +27,7 @@ const CODES: [KeyCode; 18] = [
 
 #[test]
 fn rv_13_each_key_keeps_the_cursor_visible_at_each_size() {
-    let letters = "jkgG][}{mMhl ftwW/nNVvcCAbq?xyz0";
+    let letters = "jkgG][}{mPhl ftwW/nNVvcCAbq?xyz0";
     for (cols, rows) in [(80, 24), (120, 40), (200, 50), (40, 10), (1, 1), (3, 2), (0, 0)] {
         for first in CODES.into_iter().chain(letters.chars().map(KeyCode::Char)) {
             for second in [KeyCode::Down, KeyCode::Enter, KeyCode::Char('G'), KeyCode::Char('t')] {
@@ -88,10 +88,14 @@ fn side_of_a_comment_is_chosen_side_by_side() {
 #[test]
 fn owner_gets_viewed_files_and_other_requests() {
     let mut stage = Stage::sample(80, 24);
-    let viewed = |viewed| Some(DiffAction::Viewed { path: b"src/auth.rs".to_vec(), viewed });
+    let viewed = |viewed| {
+        let (path, blob) = (b"src/auth.rs".to_vec(), Some("2222222".to_owned()));
+        Some(DiffAction::Viewed { path, blob, viewed })
+    };
     assert_eq!(stage.keys("jjV"), viewed(true));
     assert_eq!(stage.keys("V"), viewed(false));
     assert_eq!(stage.keys("W"), Some(DiffAction::IgnoreWhitespace(true)));
+    stage.view.set_ignores_whitespace(true);
     assert_eq!(stage.keys("W"), Some(DiffAction::IgnoreWhitespace(false)));
     assert_eq!(stage.keys("b"), Some(DiffAction::ChooseBase));
     assert_eq!(stage.keys("q"), Some(DiffAction::Close));
@@ -109,7 +113,7 @@ fn comments_are_reached_in_order_and_opened_also_in_folded_files() {
     stage.view.set_viewed(&[b"src/auth.rs".to_vec()]);
     let mut opened = Vec::new();
     for _ in 0..3 {
-        stage.keys("M");
+        stage.keys("P");
         opened.push(stage.press(KeyCode::Enter));
     }
     assert_eq!(opened, [1, 2, 9].map(|id| Some(DiffAction::OpenAnnotation(id))));

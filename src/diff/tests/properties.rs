@@ -34,7 +34,7 @@ fn code() -> impl Strategy<Value = KeyCode> {
         KeyCode::Right,
     ];
     prop_oneof![
-        4 => prop::sample::select("jkgG][}{mMhl ftwW/nNVvcCAb?ae".chars().collect::<Vec<_>>())
+        4 => prop::sample::select("jkgG][}{mPhl ftwW/nNVvcCAb?ae".chars().collect::<Vec<_>>())
             .prop_map(KeyCode::Char),
         1 => prop::sample::select(others.to_vec()),
         1 => any::<char>().prop_map(KeyCode::Char),
@@ -79,6 +79,26 @@ proptest! {
             check_cursor(&stage);
             if at == 30 {
                 stage.view.set_patch("other", other.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn each_line_is_found_by_its_number(patch in patches()) {
+        for hunk in patch.files.iter().flat_map(|file| &file.hunks) {
+            let blocks = crate::index::blocks(hunk);
+            for (side, start, len) in [
+                (DiffSide::Old, hunk.old_start, hunk.old_len),
+                (DiffSide::New, hunk.new_start, hunk.new_len),
+            ] {
+                for number in start.saturating_sub(1)..=start + len {
+                    let of_side = |line: &crate::PatchLine| match side {
+                        DiffSide::Old => line.old,
+                        DiffSide::New => line.new,
+                    };
+                    let expected = hunk.lines.iter().position(|line| of_side(line) == Some(number));
+                    prop_assert_eq!(crate::index::numbered(hunk, &blocks, side, number), expected);
+                }
             }
         }
     }
