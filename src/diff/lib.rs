@@ -6,6 +6,7 @@ mod annotation;
 pub mod cells;
 mod draw;
 pub mod glyph;
+mod help;
 mod index;
 mod keys;
 mod line;
@@ -19,7 +20,7 @@ mod words;
 
 pub use action::{CommentTarget, DiffAction};
 pub use annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
-pub use keys::ViewKey;
+pub use help::{KEYS, ViewKey};
 pub use parse::PatchError;
 pub use patch::{ChangeKind, FilePatch, Hunk, LineKind, Patch, PatchLine};
 pub use view::DiffView;

@@ -6,8 +6,8 @@ use ratatui::layout::Size;
 
 use crate::annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
 use crate::glyph;
+use crate::help::ViewKey;
 use crate::index::{DiffPlace, DiffRow, PatchBlocks, PlacedNote, RowIndex, blocks, numbered};
-use crate::keys::ViewKey;
 use crate::patch::{FilePatch, Patch, PatchLine};
 use crate::words::WordChanges;
 
@@ -189,11 +189,20 @@ impl DiffView {
         });
     }
 
-    /// Applies a change after which the cursor is at the same place.
+    /// Applies a change after which the cursor is at the same place, or at the same annotation.
     pub(crate) fn with_place(&mut self, change: impl FnOnce(&mut DiffView)) {
         let (place, above) = (self.place(), self.cursor.saturating_sub(self.top));
+        let note = match self.row(self.cursor) {
+            Some(DiffRow::Note { note, part }) => Some((self.notes[note].id, part)),
+            _ => None,
+        };
         change(self);
-        self.cursor = self.index.row_of(&self.blocks, place);
+        let note_row = note.and_then(|(id, part)| {
+            let note = self.notes.iter().position(|note| note.id == id)?;
+            let last = self.note_rows.get(note)?.len().checked_sub(1)?;
+            Some(self.index.row_of_note(note)? + part.min(last))
+        });
+        self.cursor = note_row.unwrap_or_else(|| self.index.row_of(&self.blocks, place));
         self.top = self.cursor.saturating_sub(above);
         self.keep_visible();
     }

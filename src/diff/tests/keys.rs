@@ -122,6 +122,20 @@ fn comments_are_reached_in_order_and_opened_also_in_folded_files() {
 }
 
 #[test]
+fn cursor_stays_at_a_comment_when_comments_or_the_size_change() {
+    let mut stage = Stage::sample(80, 24);
+    let notes = || vec![draft(1, 89, "Two."), draft(2, 41, "One.")];
+    stage.view.set_annotations(notes());
+    stage.keys("mm");
+    stage.size = Size::new(100, 12);
+    stage.draw();
+    stage.view.set_annotations(notes().into_iter().rev().collect());
+    assert_eq!(stage.press(KeyCode::Enter), Some(DiffAction::OpenAnnotation(1)));
+    stage.view.set_annotations(vec![draft(2, 41, "One.")]);
+    assert!(stage.keys("c").is_some(), "it is at the line");
+}
+
+#[test]
 fn new_patch_keeps_viewed_files_and_the_file_of_the_cursor() {
     let mut stage = Stage::sample(80, 24);
     stage.view.set_viewed(&[b"src/auth.rs".to_vec()]);
