@@ -30,6 +30,7 @@ mod reference;
 mod review;
 mod setup;
 mod team;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod usage;

@@ -86,6 +86,11 @@ impl Deadline {
         self.remaining().is_zero()
     }
 
+    /// Returns the point at which it expires; `None` if that is out of range.
+    pub fn instant(&self) -> Option<Instant> {
+        self.begun.checked_add(self.length)
+    }
+
     /// Returns the duration given to [`Deadline::after`].
     pub fn length(&self) -> Duration {
         self.length

@@ -26,7 +26,17 @@ const FENCES: &[(&str, &[&str], &str)] = &[
         "parse in cli and pass typed values down",
     ),
     ("rmcp", &["src/cli/mcp/"], "speak MCP in cli::mcp"),
-    ("ratatui", &["src/ui/dashboard/", "src/cli/watch/", "src/diff/"], "draw in ui::dashboard"),
+    (
+        "ratatui",
+        &[
+            "src/ui/dashboard/",
+            "src/ui/review/",
+            "src/cli/terminal/",
+            "src/cli/watch/",
+            "src/diff/",
+        ],
+        "draw in ui::dashboard or ui::review",
+    ),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
 ];
 

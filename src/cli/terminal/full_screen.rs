@@ -1,4 +1,4 @@
-//! The terminal of the dashboard: raw, on its alternate screen, and restored on every exit path.
+//! A terminal that shows full screens: raw, on its alternate screen, and restored on every exit path.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -15,17 +15,15 @@ use crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
     disable_raw_mode, enable_raw_mode,
 };
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::layout::Rect;
+use ratatui::layout::{Rect, Size};
+use ratatui::{Frame, Terminal};
 
 use crate::crash;
-use model::time::Timestamp;
 use sys::clock::Deadline;
 use sys::tty::Display;
-use ui::dashboard::Dashboard;
 
-/// The dashboard has the terminal.
+/// A full screen has the terminal.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Time limit for writing a frame to a terminal that accepts no output.
@@ -33,7 +31,7 @@ const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Collects the bytes of a frame, which are then written at once.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FrameBytes(Rc<RefCell<Vec<u8>>>);
+struct FrameBytes(Rc<RefCell<Vec<u8>>>);
 
 impl Write for FrameBytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -46,37 +44,50 @@ impl Write for FrameBytes {
     }
 }
 
-/// The terminal while the dashboard has it; restored on drop.
-pub(super) struct DashboardTerminal {
+/// Use of the mouse on a full screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MouseUse {
+    /// The screen receives its events.
+    Screen,
+    /// The terminal selects text with it.
+    Terminal,
+}
+
+/// The terminal while a full screen has it; restored on drop.
+pub(crate) struct FullScreen {
+    mouse: MouseUse,
     terminal: Terminal<CrosstermBackend<FrameBytes>>,
     frame: FrameBytes,
     display: Display,
 }
 
-impl DashboardTerminal {
+impl FullScreen {
     /// Takes the terminal.
-    pub(super) fn enter() -> io::Result<DashboardTerminal> {
+    pub(crate) fn enter(mouse: MouseUse) -> io::Result<FullScreen> {
         let frame = FrameBytes::default();
         let terminal = Terminal::new(CrosstermBackend::new(frame.clone()))?;
         let display = Display::open()?;
-        let mut entered = DashboardTerminal { terminal, frame, display };
+        let mut entered = FullScreen { mouse, terminal, frame, display };
         entered.take()?;
         Ok(entered)
     }
 
-    /// Takes the terminal again after [`DashboardTerminal::leave`].
-    pub(super) fn take(&mut self) -> io::Result<()> {
+    /// Takes the terminal again after [`FullScreen::leave`].
+    pub(crate) fn take(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         IS_TAKEN.store(true, Ordering::Relaxed);
         crash::restore_before_message(Some(restore));
         let mut bytes = Vec::new();
-        queue!(bytes, EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, Hide)?;
+        queue!(bytes, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
+        if self.mouse == MouseUse::Screen {
+            queue!(bytes, EnableMouseCapture)?;
+        }
         self.write(&bytes)?;
         self.redraw()
     }
 
     /// Restores the terminal for other programs.
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         if IS_TAKEN.swap(false, Ordering::Relaxed) {
             crash::restore_before_message(None);
             // A terminal that is gone needs no reset.
@@ -85,8 +96,12 @@ impl DashboardTerminal {
         }
     }
 
+    pub(crate) fn size(&self) -> io::Result<Size> {
+        self.terminal.size()
+    }
+
     /// Makes the next frame draw every cell.
-    pub(super) fn redraw(&mut self) -> io::Result<()> {
+    pub(crate) fn redraw(&mut self) -> io::Result<()> {
         // Not `clear`, which asks the terminal for the position of the cursor.
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
@@ -97,8 +112,8 @@ impl DashboardTerminal {
     ///
     /// # Errors
     /// The error of writing to the terminal, except that it is stuck.
-    pub(super) fn draw(&mut self, dashboard: &mut Dashboard, now: Timestamp) -> io::Result<()> {
-        self.terminal.draw(|frame| dashboard.draw(frame, now))?;
+    pub(crate) fn draw(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(render)?;
         let frame = self.frame.0.take();
         let mut bytes = Vec::with_capacity(frame.len() + 16);
         queue!(bytes, BeginSynchronizedUpdate)?;
@@ -111,13 +126,13 @@ impl DashboardTerminal {
     }
 
     /// Writes bytes that do not move the cursor, such as a notification.
-    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let limit = Deadline::after(WRITE_LIMIT);
         self.display.show(bytes, &|| limit.expired())
     }
 }
 
-impl Drop for DashboardTerminal {
+impl Drop for FullScreen {
     fn drop(&mut self) {
         self.leave();
     }

@@ -1,29 +1,25 @@
 //! The loop of the dashboard: waits for keys, reports and signals, and draws.
 
-use std::future::poll_fn;
-use std::io;
 use std::time::Duration;
 
-use crossterm::event::{Event, EventStream};
-use futures_core::Stream;
 use tokio::sync::mpsc;
 
 use super::commands::CommandContext;
 use super::sources::{
     QUEUE, Reports, ScreenFeed, SourceReport, TeamFeed, TypedInput, Typist, in_background,
 };
-use super::terminal::DashboardTerminal;
 use crate::args::Global;
 use crate::complete::candidates_for_line;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::setup::Setup;
+use crate::terminal::{FullScreen, MouseUse, ScreenInput, TerminalWake};
 use model::id::MemberName;
 use ops::authority::Action;
 use ops::decisions::mark_read::{Afterwards, mark_or_remove};
 use ops::views::snapshot::{AttentionCause, teams};
 use ops::{self, Context, TeamStore};
 use sys::clock::Deadline;
-use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use sys::signal::{self, TerminalSignal};
 use sys::{failpoint, fs};
 use ui::DesktopNotification;
 use ui::dashboard::{Dashboard, Effect, FormChoices};
@@ -63,17 +59,15 @@ pub(super) struct WatchOptions {
 
 /// An input of the loop.
 enum Wake {
-    Terminal(Option<io::Result<Event>>),
+    Terminal(TerminalWake),
     SourceReport(u64, SourceReport),
-    Signal,
-    Terminals(TerminalSignal),
     Time,
 }
 
 /// The dashboard with its terminal and the team on display.
 pub(super) struct Driver {
     dashboard: Dashboard,
-    terminal: DashboardTerminal,
+    terminal: FullScreen,
     setup: Setup,
     /// `None` until a person has chosen a team.
     shown: Option<ShownTeam>,
@@ -104,7 +98,7 @@ impl Driver {
                 None
             }
         };
-        let terminal = DashboardTerminal::enter()?;
+        let terminal = FullScreen::enter(MouseUse::Screen)?;
         Ok(Driver {
             dashboard,
             terminal,
@@ -136,15 +130,14 @@ impl Driver {
 
     /// Runs until the person quits or a signal arrives.
     pub(super) async fn run(mut self) -> VerbResult {
-        let mut signals = Signals::new()?;
-        let mut terminal_signals = TerminalSignals::new()?;
-        let mut events = Some(EventStream::new());
+        let mut input = ScreenInput::new()?;
         let mut drawn = Deadline::after(Duration::ZERO);
         let (mut is_dirty, mut is_urgent) = (true, true);
         loop {
             if is_dirty && (is_urgent || drawn.expired()) {
                 failpoint::hit("watch.frame");
-                self.terminal.draw(&mut self.dashboard, ops::now())?;
+                let now = ops::now();
+                self.terminal.draw(|frame| self.dashboard.draw(frame, now))?;
                 self.mark_shown_mail();
                 drawn = Deadline::after(FRAME);
                 (is_dirty, is_urgent) = (false, false);
@@ -154,27 +147,21 @@ impl Driver {
             } else {
                 self.dashboard.redraw_after_ms(ops::now()).map(Duration::from_millis)
             };
-            let stream = events.get_or_insert_with(EventStream::new);
             let wake = tokio::select! {
                 biased;
-                _ = signals.recv() => Wake::Signal,
-                event = poll_fn(|cx| std::pin::Pin::new(&mut *stream).poll_next(cx)) => Wake::Terminal(event),
-                terminal = terminal_signals.recv() => Wake::Terminals(terminal),
+                wake = input.next() => Wake::Terminal(wake),
                 Some((number, report)) = self.incoming.recv() => Wake::SourceReport(number, report),
                 () = sleep(wait) => Wake::Time,
             };
             let effects = match wake {
-                Wake::Terminal(Some(Ok(event))) => {
+                Wake::Terminal(TerminalWake::Event(event)) => {
                     (is_dirty, is_urgent) = (true, true);
                     self.dashboard.handle(&event, ops::now())
                 }
-                // The terminal is gone.
-                Wake::Terminal(Some(Err(_)) | None) => return Ok(Exit::DONE),
-                Wake::Signal | Wake::Terminals(TerminalSignal::Quit) => {
-                    return Err(Failure::StreamEnded);
-                }
-                Wake::Terminals(TerminalSignal::Suspend) => vec![Effect::Suspend],
-                Wake::Terminals(TerminalSignal::Continue | TerminalSignal::Resize) => {
+                Wake::Terminal(TerminalWake::Gone) => return Ok(Exit::DONE),
+                Wake::Terminal(TerminalWake::End) => return Err(Failure::StreamEnded),
+                Wake::Terminal(TerminalWake::Suspend) => vec![Effect::Suspend],
+                Wake::Terminal(TerminalWake::Redraw) => {
                     (is_dirty, is_urgent) = (true, true);
                     self.terminal.redraw()?;
                     Vec::new()
@@ -195,7 +182,7 @@ impl Driver {
                 }
                 if self.takes_terminal(&effect) {
                     // Nothing else may read the keys meanwhile.
-                    end_stream(events.take());
+                    input.release();
                     (is_dirty, is_urgent) = (true, true);
                 }
                 self.perform(effect)?;
@@ -390,14 +377,6 @@ impl Driver {
         }
         Ok(())
     }
-}
-
-/// Stops to read keys. The stream wakes its reader when it is dropped; a wake-up that is still
-/// pending when the next stream starts would hide a key that arrived before (PT-09).
-fn end_stream(stream: Option<EventStream>) {
-    drop(stream);
-    // Takes the wake-up if no thread of the stream was there to take it.
-    let _ = crossterm::event::poll(Duration::ZERO);
 }
 
 /// Starts to list the teams of the machine.

@@ -8,7 +8,6 @@ mod commands;
 mod driver;
 mod settings;
 mod sources;
-mod terminal;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -48,7 +47,7 @@ pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResu
         ));
     }
     let settings = settings::read(&file)?;
-    let theme = theme(&setup, args, settings.colors);
+    let theme = theme(&setup, args.theme, args.ascii, settings.colors);
     let team = setup.team_to_watch(args.named.as_deref())?;
     let dashboard = match &team {
         Some(team) => Dashboard::new(team.name().as_str(), theme),
@@ -87,8 +86,17 @@ pub(super) fn can_draw(setup: &Setup) -> bool {
     setup.ctx.caller.var("TERM").is_some_and(|term| term != "dumb")
 }
 
-fn theme(setup: &Setup, args: &WatchArgs, colors: ThemeColors) -> Theme {
-    let light = match args.theme {
+/// Returns the theme of this terminal with the configured colours.
+///
+/// # Errors
+/// The settings cannot be read.
+pub(super) fn configured_theme(setup: &Setup) -> Result<Theme, Failure> {
+    let colors = settings::read(&setup.ctx.store.watch_settings_file())?.colors;
+    Ok(theme(setup, ThemeChoice::Auto, false, colors))
+}
+
+fn theme(setup: &Setup, choice: ThemeChoice, ascii: bool, colors: ThemeColors) -> Theme {
+    let light = match choice {
         ThemeChoice::Dark => false,
         ThemeChoice::Light => true,
         ThemeChoice::Auto => {
@@ -96,7 +104,7 @@ fn theme(setup: &Setup, args: &WatchArgs, colors: ThemeColors) -> Theme {
             colors.is_some_and(has_light_background)
         }
     };
-    let ascii = args.ascii || !locale::uses_utf8(|name| setup.ctx.caller.var(name));
+    let ascii = ascii || !locale::uses_utf8(|name| setup.ctx.caller.var(name));
     Theme { color: setup.out.paint.on, light, ascii, colors }
 }
 

@@ -1,0 +1,7 @@
+//! The terminal of full screens, and what arrives from it.
+
+mod full_screen;
+mod input;
+
+pub(crate) use full_screen::{FullScreen, MouseUse};
+pub(crate) use input::{ScreenInput, TerminalWake};
