@@ -10,6 +10,7 @@ mod mail;
 mod paint;
 mod profiles;
 mod redraw;
+pub mod review;
 mod table;
 mod team;
 mod views;

@@ -40,4 +40,5 @@ pub use effect::{
 pub use keymap::Keymap;
 pub use state::Dashboard;
 pub use team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};
+pub(crate) use theme::Tone;
 pub use theme::{ColorRole, Shade, Theme, ThemeColors};

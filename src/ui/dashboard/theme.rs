@@ -120,7 +120,7 @@ const ASCII_BORDER: border::Set = border::Set {
 
 impl Theme {
     /// Returns the style of text with this meaning.
-    pub(super) fn style(self, tone: Tone) -> Style {
+    pub(crate) fn style(self, tone: Tone) -> Style {
         let style = Style::default();
         let (role, modifier) = match tone {
             Tone::Plain => return style,
@@ -138,7 +138,7 @@ impl Theme {
 
     /// Returns the style of a selected row; `focused` is true in the panel with the focus. Without
     /// colours, the row of another panel is underlined.
-    pub(super) fn selected(self, focused: bool) -> Style {
+    pub(crate) fn selected(self, focused: bool) -> Style {
         let style = Style::default();
         match (focused, self.color) {
             (true, _) => style.fg(Color::Reset).add_modifier(Modifier::REVERSED),
@@ -168,7 +168,7 @@ impl Theme {
         if self.light { shade.light } else { shade.dark }
     }
 
-    pub(super) fn border(self) -> border::Set<'static> {
+    pub(crate) fn border(self) -> border::Set<'static> {
         if self.ascii { ASCII_BORDER } else { border::PLAIN }
     }
 

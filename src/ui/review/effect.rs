@@ -1,0 +1,145 @@
+//! Effects of keys, which the driver carries out, and the news that it sends back.
+
+use super::data::{ChangesRequest, OpenedWork, WorkList};
+use model::id::{MemberName, TaskId};
+use model::review::{CommentId, CommentKind, CommentPlace, PlacedComment};
+use model::team::worktree::LandingKind;
+
+/// A request to the driver.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReviewEffect {
+    Quit,
+    Suspend,
+    /// Draw every cell again.
+    Redraw,
+    /// Read the works of the team again.
+    ReadList,
+    /// Read the changes of a member, instead of those that are being read.
+    Open(ChangesRequest),
+    /// Stop to read changes.
+    Cancel,
+    ReadComments {
+        member: MemberName,
+        snapshot: String,
+    },
+    /// Make the message with all drafts on the work of the member.
+    ReadMessage {
+        number: u64,
+        member: MemberName,
+    },
+    Perform(ReviewAction),
+}
+
+/// A change that the reviewer makes. It has its object, so that it does not depend on what is
+/// selected when it is carried out. Commits are those that were on the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReviewAction {
+    Draft {
+        member: MemberName,
+        kind: CommentKind,
+        /// `None` for the work as a whole.
+        place: Option<CommentPlace>,
+        base: String,
+        commit: String,
+        text: String,
+    },
+    Revise {
+        member: MemberName,
+        id: CommentId,
+        kind: CommentKind,
+        text: String,
+    },
+    Discard {
+        member: MemberName,
+        id: CommentId,
+    },
+    Resolve {
+        member: MemberName,
+        id: CommentId,
+    },
+    Reopen {
+        member: MemberName,
+        id: CommentId,
+        text: String,
+    },
+    /// Send all drafts as one message, which was shown. A driver refuses it if the message would be
+    /// another one by now.
+    Send {
+        member: MemberName,
+        commit: String,
+        message: String,
+    },
+    Approve {
+        member: MemberName,
+        task: TaskId,
+        commit: String,
+    },
+    Land {
+        member: MemberName,
+        head: String,
+        kind: LandingKind,
+    },
+    /// Take the work that has landed last off the branch, if that is still at `main`.
+    Undo {
+        into: String,
+        main: String,
+    },
+    NoteLook {
+        member: MemberName,
+        commit: String,
+    },
+    MarkViewed {
+        member: MemberName,
+        path: String,
+        blob: String,
+        viewed: bool,
+    },
+}
+
+impl ReviewAction {
+    /// Returns the member whose work it concerns.
+    pub fn member(&self) -> Option<&MemberName> {
+        match self {
+            ReviewAction::Draft { member, .. }
+            | ReviewAction::Revise { member, .. }
+            | ReviewAction::Discard { member, .. }
+            | ReviewAction::Resolve { member, .. }
+            | ReviewAction::Reopen { member, .. }
+            | ReviewAction::Send { member, .. }
+            | ReviewAction::Approve { member, .. }
+            | ReviewAction::Land { member, .. }
+            | ReviewAction::NoteLook { member, .. }
+            | ReviewAction::MarkViewed { member, .. } => Some(member),
+            ReviewAction::Undo { .. } => None,
+        }
+    }
+
+    /// Returns true for a record that is kept without a message.
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(self, ReviewAction::NoteLook { .. } | ReviewAction::MarkViewed { .. })
+    }
+}
+
+/// A result that has arrived. Problems are texts for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReviewNews {
+    List(Result<WorkList, String>),
+    Opened {
+        number: u64,
+        work: Result<Box<OpenedWork>, String>,
+    },
+    Comments {
+        member: MemberName,
+        snapshot: String,
+        comments: Result<Vec<PlacedComment>, String>,
+    },
+    Message {
+        number: u64,
+        text: Result<String, String>,
+    },
+    /// The result of an action in words.
+    Done {
+        action: ReviewAction,
+        words: Result<String, String>,
+    },
+}

@@ -1,0 +1,127 @@
+//! Reactions of a review screen to the news of the driver.
+
+use super::changes::ChangesPage;
+use super::data::WorkList;
+use super::dialog::{CommentEditor, ReviewDialog};
+use super::effect::{ReviewAction, ReviewEffect, ReviewNews};
+use super::state::ReviewScreen;
+
+impl ReviewScreen {
+    /// Takes what has arrived.
+    pub fn apply(&mut self, news: ReviewNews) -> Vec<ReviewEffect> {
+        match news {
+            ReviewNews::List(Ok(list)) => self.set_list(list),
+            ReviewNews::List(Err(problem)) => self.list_problem = Some(problem),
+            ReviewNews::Opened { number, work } => {
+                let Some(request) = self.loading.take_if(|request| request.number == number) else {
+                    return Vec::new();
+                };
+                match work {
+                    Ok(work) => {
+                        let before = self.changes.take();
+                        let has_color = self.theme.color;
+                        let nested = work.nested.join(", ");
+                        let page = ChangesPage::new(request, *work, before, has_color);
+                        self.selected = Some(page.member.clone());
+                        self.changes = Some(page);
+                        if !nested.is_empty() {
+                            let words =
+                                format!("not shown, as repositories of their own: {nested}");
+                            self.report(words, false);
+                        }
+                    }
+                    Err(problem) => self.report(problem, true),
+                }
+                self.show_unsaved();
+            }
+            ReviewNews::Comments { member, snapshot, comments } => {
+                let page = self
+                    .changes
+                    .as_mut()
+                    .filter(|page| page.member == member && page.work.snapshot == snapshot);
+                match (page, comments) {
+                    (Some(page), Ok(comments)) => {
+                        page.set_comments(comments);
+                        self.refresh_open_comment();
+                    }
+                    (Some(_), Err(problem)) => self.report(problem, true),
+                    (None, _) => {}
+                }
+            }
+            ReviewNews::Message { number, text } => {
+                let Some(ReviewDialog::Message(message)) = &mut self.dialog else {
+                    return Vec::new();
+                };
+                if message.number != number {
+                    return Vec::new();
+                }
+                match text {
+                    Ok(text) => message.text = Some(text),
+                    Err(problem) => {
+                        self.dialog = None;
+                        self.report(problem, true);
+                        self.show_unsaved();
+                    }
+                }
+            }
+            ReviewNews::Done { action, words } => return self.finish(&action, words),
+        }
+        Vec::new()
+    }
+
+    /// Takes a list. The selection stays at its member, or else at its position.
+    fn set_list(&mut self, list: WorkList) {
+        let at = self.position().unwrap_or(0);
+        self.list_problem = None;
+        self.list = Some(list);
+        if self.position().is_none() {
+            self.select(|_, last| at.min(last));
+        }
+    }
+
+    /// Replaces a comment on display by its newest state.
+    fn refresh_open_comment(&mut self) {
+        let Some(ReviewDialog::Comment(open)) = &mut self.dialog else { return };
+        let id = open.comment.id;
+        let newest = self.changes.as_ref().and_then(|page| page.open_comment(id.0.into()));
+        match newest {
+            Some(newest) => {
+                (open.comment, open.place) = (newest.comment, newest.place);
+            }
+            None => self.dialog = None,
+        }
+    }
+
+    fn finish(
+        &mut self,
+        action: &ReviewAction,
+        words: Result<String, String>,
+    ) -> Vec<ReviewEffect> {
+        self.running = self.running.saturating_sub(1);
+        match words {
+            Ok(words) if !action.is_silent() => self.report(words, false),
+            Ok(_) => {}
+            Err(problem) => {
+                self.is_quitting = false;
+                if let Some(editor) = CommentEditor::of(action, problem.clone()) {
+                    self.unsaved.push_back(editor);
+                    self.show_unsaved();
+                }
+                self.report(problem, true);
+            }
+        }
+        if self.is_quitting && self.running == 0 {
+            return vec![ReviewEffect::Quit];
+        }
+        if matches!(action, ReviewAction::MarkViewed { .. }) {
+            return Vec::new();
+        }
+        let mut effects = vec![ReviewEffect::ReadList];
+        let page = self.changes.as_ref().filter(|page| Some(&page.member) == action.member());
+        if let Some(page) = page {
+            let (member, snapshot) = (page.member.clone(), page.work.snapshot.clone());
+            effects.push(ReviewEffect::ReadComments { member, snapshot });
+        }
+        effects
+    }
+}

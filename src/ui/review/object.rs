@@ -1,0 +1,116 @@
+//! The work that keys act on, with the commits that are on the screen.
+
+use super::data::{ListedTask, WorkList};
+use super::dialog::{QuestionAnswer, ReviewQuestion};
+use super::effect::ReviewAction;
+use model::id::MemberName;
+use model::team::worktree::LandingKind;
+
+/// Characters of a commit id on the screen.
+const ID: usize = 7;
+
+/// The work of a member at its commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WorkObject {
+    pub(super) member: MemberName,
+    pub(super) from: String,
+    pub(super) into: String,
+    pub(super) base: String,
+    pub(super) head: String,
+    pub(super) snapshot: String,
+    pub(super) uncommitted: usize,
+    pub(super) task: Option<ListedTask>,
+}
+
+impl WorkObject {
+    /// Returns the work of a member in the list. The error is why it cannot be read.
+    pub(super) fn listed(list: &WorkList, member: &MemberName) -> Option<Result<Self, String>> {
+        let work = list.works.iter().find(|work| work.member == *member)?;
+        let changes = match &work.changes {
+            Ok(changes) => changes,
+            Err(problem) => return Some(Err(problem.clone())),
+        };
+        Some(Ok(WorkObject {
+            member: work.member.clone(),
+            from: work.from.clone(),
+            into: list.into.clone(),
+            base: changes.base.clone(),
+            head: changes.head.clone(),
+            snapshot: changes.snapshot.clone(),
+            uncommitted: changes.uncommitted,
+            task: work.task.clone(),
+        }))
+    }
+
+    /// Returns the question whether to approve the task of the work, or why there is none.
+    pub(super) fn approval(&self, mut details: Vec<String>) -> Result<ReviewQuestion, String> {
+        let Some(task) = self.task.as_ref().filter(|task| task.is_in_review) else {
+            return Err(format!("{} has no task in review", self.member));
+        };
+        if self.uncommitted > 0 {
+            details.push(format!("not committed: {}", files(self.uncommitted)));
+        }
+        let action = ReviewAction::Approve {
+            member: self.member.clone(),
+            task: task.id,
+            commit: self.snapshot.clone(),
+        };
+        Ok(ReviewQuestion {
+            words: format!(
+                "Approve #{} {} of {} at {}?",
+                task.id,
+                task.subject,
+                self.member,
+                short(&self.snapshot)
+            ),
+            details,
+            answers: vec![QuestionAnswer { key: 'y', words: "approve", action }],
+            is_drawn: false,
+        })
+    }
+
+    /// Returns the question how to land the commits of the work, or why there are none.
+    pub(super) fn landing(&self, mut details: Vec<String>) -> Result<ReviewQuestion, String> {
+        if self.head == self.base {
+            return Err(format!("{} has no commits that could land", self.member));
+        }
+        if self.uncommitted > 0 {
+            let files = files(self.uncommitted);
+            details.push(format!("not committed, stays in the worktree: {files}"));
+        }
+        let answer = |key, words, kind| QuestionAnswer {
+            key,
+            words,
+            action: ReviewAction::Land {
+                member: self.member.clone(),
+                head: self.head.clone(),
+                kind,
+            },
+        };
+        Ok(ReviewQuestion {
+            words: format!(
+                "Land the commits of {} ({}) up to {} on {}?",
+                self.member,
+                self.from,
+                short(&self.head),
+                self.into
+            ),
+            details,
+            answers: vec![
+                answer('y', "merge", LandingKind::Merge),
+                answer('s', "squash", LandingKind::Squash),
+                answer('r', "rebase", LandingKind::Rebase),
+            ],
+            is_drawn: false,
+        })
+    }
+}
+
+fn files(count: usize) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
+}
+
+/// Returns a commit id as it is shown.
+pub(super) fn short(commit: &str) -> String {
+    commit.chars().take(ID).collect()
+}
