@@ -1,0 +1,64 @@
+//! The data and the operations of a review, as the driver needs them.
+
+use std::any::Any;
+
+use model::id::MemberName;
+use model::review::{PlacedComment, ReviewLook};
+use ui::review::{ListedTask, ReviewAction, WorkList};
+
+/// The work of a member at its commits.
+pub(crate) struct ReviewedWork {
+    pub(crate) from: String,
+    pub(crate) into: String,
+    pub(crate) base: String,
+    pub(crate) head: String,
+    pub(crate) snapshot: String,
+    /// Files that are not committed.
+    pub(crate) uncommitted: usize,
+    pub(crate) nested: Vec<String>,
+    pub(crate) task: Option<ListedTask>,
+}
+
+/// Commits to compare.
+pub(crate) struct PatchRange<'a> {
+    pub(crate) from: &'a str,
+    pub(crate) to: &'a str,
+    pub(crate) ignores_whitespace: bool,
+}
+
+/// The team as a review uses it. All calls may block, so they run on threads. Errors are texts for
+/// people.
+pub(crate) trait ReviewSource: Send + Sync + 'static {
+    /// Reads the works of all members.
+    fn works(&self) -> Result<WorkList, String>;
+
+    /// Takes a snapshot of the work of a member.
+    fn reviewed(&self, member: &MemberName) -> Result<ReviewedWork, String>;
+
+    /// Returns the patch between two commits as git prints it. Ends soon with any result once
+    /// `is_cancelled` returns true.
+    fn patch(
+        &self,
+        member: &MemberName,
+        range: &PatchRange<'_>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<u8>, String>;
+
+    /// Returns the comments on the work of a member that the reviewer may see, with the places of
+    /// their lines in `snapshot`.
+    fn comments(&self, member: &MemberName, snapshot: &str) -> Result<Vec<PlacedComment>, String>;
+
+    /// Returns what the reviewer saw last of the work of a member.
+    fn look(&self, member: &MemberName) -> Result<Option<ReviewLook>, String>;
+
+    /// Returns the message that would be sent.
+    fn message(&self, member: &MemberName) -> Result<String, String>;
+
+    /// Carries out an action and returns its result in words, which are not shown for records. It
+    /// refuses an action whose commit, message or branch is not the current one: the person has
+    /// decided about what was on the screen.
+    fn perform(&self, action: &ReviewAction) -> Result<String, String>;
+
+    /// Calls `on_change` when the team changes, until the returned value is dropped.
+    fn watch(&self, on_change: Box<dyn Fn() + Send>) -> Result<Box<dyn Any>, String>;
+}
