@@ -31,6 +31,16 @@ pub(super) enum MergedTree {
     Conflicts(Vec<String>),
 }
 
+impl MergedTree {
+    /// Returns the files with conflicting changes.
+    pub(super) fn conflicts(self) -> Vec<String> {
+        match self {
+            MergedTree::Clean(_) => Vec::new(),
+            MergedTree::Conflicts(files) => files,
+        }
+    }
+}
+
 impl Repository {
     /// Makes the commit with which the branch of the main working directory has the landed ones, and
     /// changes no branch. Hooks for commits do not run; commits are signed where git is configured

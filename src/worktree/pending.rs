@@ -1,7 +1,6 @@
 //! The work of members that the main branch does not have.
 
 use super::error::WorktreeError;
-use super::landing::MergedTree;
 use super::patch::FileChange;
 use super::repository::Repository;
 use super::snapshot::Snapshot;
@@ -72,15 +71,5 @@ impl Repository {
         let text = self.git.get("read the date of a commit", &args)?;
         let seconds = text.lines().last().and_then(|line| line.parse::<u64>().ok());
         Ok(Timestamp(seconds.unwrap_or_default().saturating_mul(1000)))
-    }
-}
-
-impl MergedTree {
-    /// Returns the files with conflicting changes.
-    pub(super) fn conflicts(self) -> Vec<String> {
-        match self {
-            MergedTree::Clean(_) => Vec::new(),
-            MergedTree::Conflicts(files) => files,
-        }
     }
 }

@@ -221,13 +221,7 @@ impl Stager {
     fn filters(&self) -> Result<Vec<Filter>, WorktreeError> {
         let args = ["config", "-z", "--get-regexp", r"^filter\..*\.(clean|process)$"];
         let text = self.git.ask(&args)?.unwrap_or_default();
-        let filter = |entry: &str| {
-            let (key, command) = entry.split_once('\n')?;
-            let (name, key) = key.strip_prefix("filter.")?.rsplit_once('.')?;
-            let (name, command) = (name.to_owned(), command.to_owned());
-            Some(Filter { name, command, is_process: key == "process" })
-        };
-        let all = text.split('\0').filter_map(filter);
+        let all = text.split('\0').filter_map(Filter::parse);
         Ok(all.filter(|filter| !self.unfiltered.contains(&filter.name)).collect())
     }
 }
@@ -240,16 +234,29 @@ struct Filter {
     is_process: bool,
 }
 
+impl Filter {
+    /// Reads an entry of `git config -z`.
+    fn parse(entry: &str) -> Option<Filter> {
+        let (key, command) = entry.split_once('\n')?;
+        let (name, key) = key.strip_prefix("filter.")?.rsplit_once('.')?;
+        let (name, command) = (name.to_owned(), command.to_owned());
+        Some(Filter { name, command, is_process: key == "process" })
+    }
+
+    /// Returns true if a message names the filter, or its command as a shell names it.
+    fn is_named(&self, stderr: &str) -> bool {
+        stderr.contains(&format!("filter '{}' failed", self.name))
+            || stderr.contains(&format!("'{}'", self.command))
+            || stderr.contains(&format!("{}: ", self.command))
+    }
+}
+
 /// Returns the filters that git reports as failed. Its message for one that does not answer names
 /// none.
 fn failed_filters(filters: &[Filter], stderr: &str) -> BTreeSet<String> {
     let name = |filter: &Filter| filter.name.clone();
-    let is_named = |filter: &&Filter| {
-        stderr.contains(&format!("filter '{}' failed", filter.name))
-            || stderr.contains(&format!("'{}'", filter.command))
-            || stderr.contains(&format!("{}: ", filter.command))
-    };
-    let named: BTreeSet<String> = filters.iter().filter(is_named).map(name).collect();
+    let named: BTreeSet<String> =
+        filters.iter().filter(|filter| filter.is_named(stderr)).map(name).collect();
     if named.is_empty() && stderr.contains("hung up") {
         return filters.iter().filter(|filter| filter.is_process).map(name).collect();
     }

@@ -52,8 +52,10 @@ impl<'a> AwayWorktree<'a> {
     /// As [`AwayWorktree::condition`]; [`WorktreeError::NoDirectory`] for a worktree that is gone.
     pub(crate) fn snapshot(&self) -> Result<(Snapshot, String), OpsError> {
         let (state, from) = self.fetch(HostRequest::Snapshot)?;
-        let gone = || WorktreeError::NoDirectory { path: self.checkout.path.clone() };
-        Ok((state.snapshot.ok_or_else(gone)?, from))
+        match state.snapshot {
+            Some(snapshot) => Ok((snapshot, from)),
+            None => Err(WorktreeError::NoDirectory { path: self.checkout.path.clone() }.into()),
+        }
     }
 
     /// Tries to merge the member's commits.

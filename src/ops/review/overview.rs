@@ -99,8 +99,8 @@ pub struct Overlap {
 /// The work that waits for a review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ReviewOverview {
-    /// The branch of the main working directory, or its abbreviated commit; empty for a team
-    /// without worktrees.
+    /// The branch of the main working directory, or its abbreviated commit; empty if this machine
+    /// has no repository of the team.
     pub into: String,
     /// The commit of the main working directory.
     pub main: String,
@@ -129,9 +129,8 @@ type Outcome = Result<Option<FoundWork>, String>;
 pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let mut overview = ReviewOverview::default();
-    let is_here =
-        |(name, checkout): &(&MemberName, &Checkout)| must_be_here(team, name, checkout).is_ok();
-    if let Some((_, checkout)) = all.iter().find(is_here) {
+    let here = all.iter().find(|(name, checkout)| must_be_here(team, name, checkout).is_ok());
+    if let Some((_, checkout)) = here {
         let repository = repository(ctx, checkout);
         overview.into = repository.main_name()?;
         overview.main = repository.main_commit()?;
@@ -203,10 +202,9 @@ fn outcomes(
     }
     drop(sender);
     let deadline = Deadline::after(HOSTS_LIMIT);
-    let find_here = |(name, checkout): &(MemberName, Checkout)| {
+    let found_here = parallel_map(&here, cores(), |(name, checkout)| {
         find(ctx, team, name, checkout).map_err(|e| e.to_string())
-    };
-    let found_here = parallel_map(&here, cores(), find_here);
+    });
     let names = here.into_iter().map(|(name, _)| name);
     let mut outcomes: BTreeMap<MemberName, Outcome> = names.zip(found_here).collect();
     while let Ok((name, outcome)) = answers.recv_timeout(deadline.remaining()) {
