@@ -74,10 +74,11 @@ impl Repository {
     }
 
     /// Returns the files that differ between two commits.
-    ///
-    /// # Errors
-    /// As [`Repository::patch`].
-    pub fn changed_files(&self, from: &str, to: &str) -> Result<Vec<FileChange>, WorktreeError> {
+    pub(super) fn changed_files(
+        &self,
+        from: &str,
+        to: &str,
+    ) -> Result<Vec<FileChange>, WorktreeError> {
         let form = ["--numstat", "-z", "--find-renames"];
         let output = diff_tree(&self.git, &form, from, to, &[])?;
         Ok(parse_numstat(&String::from_utf8_lossy(&output)))

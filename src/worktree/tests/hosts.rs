@@ -137,7 +137,7 @@ fn snapshot_of_a_host_comes_along_and_is_no_commit_of_the_member() {
     let made = pair.made();
     let repository = pair.lab.repository();
     let state = pair.copy.state_with_snapshot(&made).expect("git answers");
-    assert_eq!(state.commits(), [made.base.clone()], "nothing is uncommitted");
+    assert_eq!(state.commits(), [made.base.as_str()], "nothing is uncommitted");
     pair.lab.commit(&made.path, "b.txt", "b\n");
     write(Path::new(&made.path).join("c.txt"), "c\n");
     assert_eq!(pair.copy.state(&made).expect("git answers").snapshot, None, "it was not asked for");
