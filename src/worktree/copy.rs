@@ -13,7 +13,7 @@ use super::git;
 use super::list::list_worktrees;
 use super::make::{BuiltWorktree, NewContent};
 use super::repository::Repository;
-use super::snapshot::Snapshot;
+use super::snapshot::WorkSnapshot;
 use model::team::worktree::{Checkout, Condition, WorktreeOrigin, WorktreeRequest, check_inside};
 use sys::fs;
 
@@ -41,7 +41,7 @@ pub struct WorktreeState {
     pub tip: Option<String>,
     /// Everything in it, also what is not committed, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<Snapshot>,
+    pub snapshot: Option<WorkSnapshot>,
 }
 
 impl WorktreeState {

@@ -33,11 +33,11 @@ pub use git::MISLEADING;
 pub use landing::Landing;
 pub use line_moves::{Followed, LineMoves};
 pub use make::BuiltWorktree;
-pub use patch::{FileChange, PatchOptions};
+pub use patch::{ChangedFile, PatchOptions};
 pub use pending::PendingWork;
 pub use preview::Preview;
 pub use repository::Repository;
-pub use snapshot::Snapshot;
+pub use snapshot::WorkSnapshot;
 
 /// Finds the checkout that contains a directory by its `.git` entry (TK-09). Does not run git, so
 /// it is cheap.

@@ -46,7 +46,7 @@ pub struct PatchOptions {
 
 /// The number of changed lines in one file; none for a binary file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FileChange {
+pub struct ChangedFile {
     pub path: String,
     /// The path before, if git finds that the file was renamed.
     pub old_path: Option<String>,
@@ -74,11 +74,7 @@ impl Repository {
     }
 
     /// Returns the files that differ between two commits.
-    pub(super) fn changed_files(
-        &self,
-        from: &str,
-        to: &str,
-    ) -> Result<Vec<FileChange>, WorktreeError> {
+    pub fn changed_files(&self, from: &str, to: &str) -> Result<Vec<ChangedFile>, WorktreeError> {
         let form = ["--numstat", "-z", "--find-renames"];
         let output = diff_tree(&self.git, &form, from, to, &[])?;
         Ok(parse_numstat(&String::from_utf8_lossy(&output)))
@@ -136,7 +132,7 @@ fn compare(
 
 /// Reads `--numstat -z`: `ADDED\tREMOVED\tPATH`, and for a renamed file an empty path, which the old
 /// and the new one follow.
-fn parse_numstat(text: &str) -> Vec<FileChange> {
+fn parse_numstat(text: &str) -> Vec<ChangedFile> {
     let mut changes = Vec::new();
     let mut fields = text.split('\0');
     while let Some(field) = fields.next() {
@@ -149,7 +145,7 @@ fn parse_numstat(text: &str) -> Vec<FileChange> {
         };
         let count = |number: &str| number.parse().unwrap_or_default();
         let (added, removed) = (count(added), count(removed));
-        changes.push(FileChange { path: path.to_owned(), old_path, added, removed });
+        changes.push(ChangedFile { path: path.to_owned(), old_path, added, removed });
     }
     changes
 }

@@ -1,9 +1,9 @@
 //! The work of members that the main branch does not have.
 
 use super::error::WorktreeError;
-use super::patch::FileChange;
+use super::patch::ChangedFile;
 use super::repository::Repository;
-use super::snapshot::Snapshot;
+use super::snapshot::WorkSnapshot;
 use model::team::worktree::Checkout;
 use model::time::Timestamp;
 
@@ -17,7 +17,7 @@ pub struct PendingWork {
     /// The date of the last commit.
     pub since: Timestamp,
     /// The files that differ from `base`, committed or not.
-    pub files: Vec<FileChange>,
+    pub files: Vec<ChangedFile>,
     /// Files that conflict with the main branch.
     pub conflicts: Vec<String>,
 }
@@ -31,7 +31,7 @@ impl Repository {
     pub fn pending_work(
         &self,
         checkout: &Checkout,
-        snapshot: &Snapshot,
+        snapshot: &WorkSnapshot,
     ) -> Result<Option<PendingWork>, WorktreeError> {
         let landed = self.landed_base(checkout, &snapshot.head)?;
         let commits = self.unlanded(&snapshot.head, landed)?;

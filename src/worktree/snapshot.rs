@@ -30,7 +30,7 @@ const MESSAGE: &[u8] = b"Uncommitted work\n";
 
 /// Everything in a worktree at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct WorkSnapshot {
     /// The commit that is checked out.
     pub head: String,
     /// The branch that is checked out; `None` if HEAD is detached.
@@ -53,7 +53,7 @@ impl Repository {
     /// [`WorktreeError::NoDirectory`] for a worktree that is gone; [`WorktreeError::Unborn`] for a
     /// branch without a commit; [`WorktreeError::Git`] if git fails, for example for a file that it
     /// may not read; [`WorktreeError::Exec`] if it is cancelled, times out or cannot be run.
-    pub fn snapshot(&self, checkout: &Checkout) -> Result<Snapshot, WorktreeError> {
+    pub fn snapshot(&self, checkout: &Checkout) -> Result<WorkSnapshot, WorktreeError> {
         let dir = Path::new(&checkout.path);
         // Without this entry, git would use a repository that contains the directory.
         if !fs::exists(&dir.join(".git")) {
@@ -71,7 +71,7 @@ impl Repository {
         };
         let (branch, nested) = (status.branch, status.nested);
         let unfiltered = stager.unfiltered.into_iter().collect();
-        Ok(Snapshot { head, branch, commit, uncommitted, nested, unfiltered })
+        Ok(WorkSnapshot { head, branch, commit, uncommitted, nested, unfiltered })
     }
 }
 

@@ -3,7 +3,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use super::source::{PatchRange, ReviewSource};
 use model::id::MemberName;
 use sys::clock::Deadline;
 use sys::contain::contain;
+use sys::exec::CancelToken;
 use ui::review::{ChangesRequest, DiffRange, OpenedWork, ReviewAction, ReviewEffect, ReviewNews};
 
 /// Interval of reads of the works: commits of members cause no change in the files of the team.
@@ -53,7 +53,7 @@ pub(crate) struct ReviewJobs {
     /// Disconnected when the thread that acts has ended.
     acting: Receiver<()>,
     /// Cancels the changes that are being read.
-    opening: Arc<AtomicBool>,
+    opening: CancelToken,
 }
 
 impl ReviewJobs {
@@ -81,7 +81,7 @@ impl ReviewJobs {
                 let _ = target.send(act(&*actor, request));
             }
         })?;
-        let opening = Arc::new(AtomicBool::new(false));
+        let opening = CancelToken::default();
         Ok(ReviewJobs { source, news, list, actions: Some(actions), acting, opening })
     }
 
@@ -92,7 +92,7 @@ impl ReviewJobs {
                 let _ = self.list.send(ListRequest::Now);
             }
             ReviewEffect::Open(request) => self.open(request),
-            ReviewEffect::Cancel => self.opening.store(true, Ordering::Relaxed),
+            ReviewEffect::Cancel => self.opening.cancel(),
             ReviewEffect::ReadComments { member, snapshot } => {
                 self.act(ActionRequest::Comments { member, snapshot });
             }
@@ -112,14 +112,13 @@ impl ReviewJobs {
 
     /// Reads changes instead of those that are being read.
     fn open(&mut self, request: ChangesRequest) {
-        self.opening.store(true, Ordering::Relaxed);
-        self.opening = Arc::default();
-        let (source, is_cancelled) = (Arc::clone(&self.source), Arc::clone(&self.opening));
+        self.opening.cancel();
+        self.opening = CancelToken::default();
+        let (source, cancel) = (Arc::clone(&self.source), self.opening.clone());
         let (news, number) = (self.news.clone(), request.number);
         let started = thread::Builder::new().name("changes".to_owned()).spawn(move || {
-            let is_cancelled = || is_cancelled.load(Ordering::Relaxed);
-            let work = contained(|| open(&*source, &request, &is_cancelled));
-            if !is_cancelled() {
+            let work = contained(|| open(&*source, &request, &cancel));
+            if !cancel.is_cancelled() {
                 let work = work.map(Box::new);
                 let _ = news.send(ReviewNews::Opened { number: request.number, work });
             }
@@ -133,7 +132,7 @@ impl ReviewJobs {
 
 impl Drop for ReviewJobs {
     fn drop(&mut self) {
-        self.opening.store(true, Ordering::Relaxed);
+        self.opening.cancel();
         let _ = self.list.send(ListRequest::End);
         self.actions = None;
         // Disconnected once all actions are done.
@@ -199,10 +198,10 @@ fn next_read(requests: &Receiver<ListRequest>, rest: &Deadline) -> ListRequest {
 fn open(
     source: &dyn ReviewSource,
     request: &ChangesRequest,
-    is_cancelled: &(dyn Fn() -> bool + Sync),
+    cancel: &CancelToken,
 ) -> Result<OpenedWork, String> {
     let member = &request.member;
-    let work = source.reviewed(member)?;
+    let work = source.reviewed(member, cancel)?;
     let look = source.look(member)?;
     // Marks of viewed files can be on record without a look.
     let seen = look.as_ref().map(|look| look.commit.clone()).filter(|seen| !seen.is_empty());
@@ -219,8 +218,8 @@ fn open(
         to: &work.snapshot,
         ignores_whitespace: request.ignores_whitespace,
     };
-    let bytes = source.patch(member, &range, is_cancelled)?;
-    if is_cancelled() {
+    let bytes = source.patch(member, &range, cancel)?;
+    if cancel.is_cancelled() {
         return Err("cancelled".to_owned());
     }
     let patch = Patch::parse(&bytes).map_err(|e| format!("git printed an unknown patch: {e}"))?;

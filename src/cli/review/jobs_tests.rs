@@ -12,6 +12,7 @@ use super::source::{PatchRange, ReviewSource, ReviewedWork};
 use model::id::MemberName;
 use model::review::{PlacedComment, ReviewLook};
 use sys::clock::{Deadline, sleep};
+use sys::exec::CancelToken;
 use ui::review::{ChangesRequest, DiffRange, ReviewAction, ReviewEffect, ReviewNews, WorkList};
 
 const PATCH: &str =
@@ -50,7 +51,7 @@ impl ReviewSource for FakeTeam {
         Ok(WorkList::default())
     }
 
-    fn reviewed(&self, member: &MemberName) -> Result<ReviewedWork, String> {
+    fn reviewed(&self, member: &MemberName, _cancel: &CancelToken) -> Result<ReviewedWork, String> {
         if member.as_str() == "bad" {
             panic!("a bug");
         }
@@ -70,15 +71,15 @@ impl ReviewSource for FakeTeam {
         &self,
         member: &MemberName,
         range: &PatchRange<'_>,
-        is_cancelled: &(dyn Fn() -> bool + Sync),
+        cancel: &CancelToken,
     ) -> Result<Vec<u8>, String> {
         self.note(format!("patch {member} {}..{}", range.from, range.to));
         let limit = Deadline::after(LIMIT);
-        while self.stuck.contains(&member.as_str()) && !is_cancelled() {
+        while self.stuck.contains(&member.as_str()) && !cancel.is_cancelled() {
             assert!(!limit.expired(), "cancelled in time");
             sleep(Duration::from_millis(2));
         }
-        if is_cancelled() {
+        if cancel.is_cancelled() {
             self.note(format!("cancelled {member}"));
         }
         Ok(PATCH.as_bytes().to_vec())

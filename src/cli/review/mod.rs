@@ -1,11 +1,20 @@
 //! `review` and its subcommands.
 
 mod args;
+mod jobs;
+#[cfg(test)]
+mod jobs_tests;
+mod screen;
+mod source;
+mod team_source;
+
+use std::sync::Arc;
 
 use serde_json::json;
 
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::setup::Setup;
+use crate::watch::can_draw;
 use model::board::task_ref::TaskRef;
 use model::id::MemberName;
 use model::review::{CommentId, LineSide};
@@ -14,14 +23,17 @@ use ops::review::comments::{self, NewComment};
 use ops::review::place::{self, GivenPlace};
 use ops::review::{changes, overview, page, send};
 use ops::{self, TeamStore};
+use sys::env;
 use sys::exec::CancelToken;
 
 use args::{AnswerCommentArgs, CommentArgs};
 pub(crate) use args::{ReviewVerb, WorkReviewArgs};
+use team_source::TeamSource;
 
 pub(crate) fn review(setup: &Setup, args: &WorkReviewArgs) -> VerbResult {
     match (&args.verb, &args.name) {
         (Some(verb), _) => perform(setup, verb),
+        (None, given) if has_screen(setup) => open(setup, given.as_deref()),
         (None, Some(name)) => show(setup, name),
         (None, None) => show_overview(setup),
     }
@@ -50,6 +62,25 @@ fn show_overview(setup: &Setup) -> VerbResult {
     }
     setup.out.print(&found, || ui::review_overview(&found, ops::now(), setup.out.paint))?;
     Ok(Exit::DONE)
+}
+
+/// Returns true for a person at a terminal that can show the screen.
+fn has_screen(setup: &Setup) -> bool {
+    let is_person = env::stdin_is_tty() && env::stdout_is_tty() && !setup.out.json;
+    is_person && can_draw(setup)
+}
+
+/// Opens the screen with the work of all members, or of one.
+fn open(setup: &Setup, given: Option<&str>) -> VerbResult {
+    let (team, start) = match given {
+        Some(given) => {
+            let (team, name) = author(setup, given, Action::Look)?;
+            (team, Some(name))
+        }
+        None => (setup.team(Action::Look)?, None),
+    };
+    let source = TeamSource { ctx: setup.ctx.clone(), team: team.clone() };
+    screen::run(setup, &team, Arc::new(source), start)
 }
 
 /// Shows the work of a member as text: what there is to review, and the comments on it.

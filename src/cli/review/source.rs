@@ -4,6 +4,7 @@ use std::any::Any;
 
 use model::id::MemberName;
 use model::review::{PlacedComment, ReviewLook};
+use sys::exec::CancelToken;
 use ui::review::{ListedTask, ReviewAction, WorkList};
 
 /// The work of a member at its commits.
@@ -26,22 +27,21 @@ pub(crate) struct PatchRange<'a> {
     pub(crate) ignores_whitespace: bool,
 }
 
-/// The team as a review uses it. All calls may block, so they run on threads. Errors are texts for
-/// people.
+/// The team as a review uses it. All calls may block, so they run on threads. Those with a token end
+/// soon once that is cancelled, with any result. Errors are texts for people.
 pub(crate) trait ReviewSource: Send + Sync + 'static {
     /// Reads the works of all members.
     fn works(&self) -> Result<WorkList, String>;
 
     /// Takes a snapshot of the work of a member.
-    fn reviewed(&self, member: &MemberName) -> Result<ReviewedWork, String>;
+    fn reviewed(&self, member: &MemberName, cancel: &CancelToken) -> Result<ReviewedWork, String>;
 
-    /// Returns the patch between two commits as git prints it. Ends soon with any result once
-    /// `is_cancelled` returns true.
+    /// Returns the patch between two commits as git prints it.
     fn patch(
         &self,
         member: &MemberName,
         range: &PatchRange<'_>,
-        is_cancelled: &(dyn Fn() -> bool + Sync),
+        cancel: &CancelToken,
     ) -> Result<Vec<u8>, String>;
 
     /// Returns the comments on the work of a member that the reviewer may see, with the places of

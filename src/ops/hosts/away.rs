@@ -9,7 +9,7 @@ use crate::{Context, OpsError};
 use model::team::worktree::{Checkout, Condition, RepositoryCopy};
 use store::TeamStore;
 use sys::rand;
-use worktree::{Preview, RemovalOutcome, Repository, Snapshot, WorktreeError, WorktreeState};
+use worktree::{Preview, RemovalOutcome, Repository, WorkSnapshot, WorktreeError, WorktreeState};
 
 /// A worktree on a host that can be reached.
 pub(crate) struct AwayWorktree<'a> {
@@ -50,7 +50,7 @@ impl<'a> AwayWorktree<'a> {
     ///
     /// # Errors
     /// As [`AwayWorktree::condition`]; [`WorktreeError::NoDirectory`] for a worktree that is gone.
-    pub(crate) fn snapshot(&self) -> Result<(Snapshot, String), OpsError> {
+    pub(crate) fn snapshot(&self) -> Result<(WorkSnapshot, String), OpsError> {
         let (state, from) = self.fetch(HostRequest::Snapshot)?;
         match state.snapshot {
             Some(snapshot) => Ok((snapshot, from)),

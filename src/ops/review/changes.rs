@@ -10,7 +10,7 @@ use model::id::MemberName;
 use model::team::worktree::Checkout;
 use store::TeamStore;
 use sys::exec::CancelToken;
-use worktree::{Repository, Snapshot};
+use worktree::{Repository, WorkSnapshot};
 
 pub use worktree::{Followed, LineMoves, PatchOptions};
 
@@ -54,7 +54,7 @@ pub fn reviewed(
     let (snapshot, from) = snapshot_of(ctx, team, &repository, &checkout)?;
     let base = repository.review_base(&checkout, &snapshot.head)?;
     let into = repository.main_name()?;
-    let Snapshot { head, branch: _, commit, uncommitted, nested, unfiltered } = snapshot;
+    let WorkSnapshot { head, branch: _, commit, uncommitted, nested, unfiltered } = snapshot;
     let (name, snapshot) = (name.clone(), commit);
     Ok(Reviewed { name, from, into, base, head, snapshot, uncommitted, nested, unfiltered })
 }
@@ -65,7 +65,7 @@ pub(super) fn snapshot_of(
     team: &TeamStore,
     repository: &Repository,
     checkout: &Checkout,
-) -> Result<(Snapshot, String), OpsError> {
+) -> Result<(WorkSnapshot, String), OpsError> {
     if let Some(copy) = &checkout.copy {
         return AwayWorktree::reach(ctx, team, checkout, copy)?.snapshot();
     }

@@ -119,7 +119,7 @@ struct FoundWork {
     paths: BTreeSet<String>,
 }
 
-type Outcome = Result<Option<FoundWork>, String>;
+type FindOutcome = Result<Option<FoundWork>, String>;
 
 /// Returns the work of all members that waits for a review. Hosts that do not answer within ten
 /// seconds are left behind.
@@ -182,7 +182,7 @@ fn outcomes(
     ctx: &Context,
     team: &TeamStore,
     all: &BTreeMap<MemberName, Checkout>,
-) -> BTreeMap<MemberName, Outcome> {
+) -> BTreeMap<MemberName, FindOutcome> {
     let mut here = Vec::new();
     let mut hosts: BTreeMap<HostName, Vec<(MemberName, Checkout)>> = BTreeMap::new();
     for (name, checkout) in all {
@@ -206,7 +206,7 @@ fn outcomes(
         find(ctx, team, name, checkout).map_err(|e| e.to_string())
     });
     let names = here.into_iter().map(|(name, _)| name);
-    let mut outcomes: BTreeMap<MemberName, Outcome> = names.zip(found_here).collect();
+    let mut outcomes: BTreeMap<MemberName, FindOutcome> = names.zip(found_here).collect();
     while let Ok((name, outcome)) = answers.recv_timeout(deadline.remaining()) {
         missing.remove(&name);
         outcomes.insert(name, outcome);
@@ -223,7 +223,7 @@ fn find_on_host(
     ctx: &Context,
     team: &TeamStore,
     members: &[(MemberName, Checkout)],
-    sender: &Sender<(MemberName, Outcome)>,
+    sender: &Sender<(MemberName, FindOutcome)>,
 ) {
     let mut hosts = UnreachableHosts::default();
     for (name, checkout) in members {

@@ -13,7 +13,7 @@ use model::id::MemberName;
 use model::review::PlacedComment;
 use store::TeamStore;
 use sys::exec::CancelToken;
-use worktree::FileChange;
+use worktree::ChangedFile;
 
 /// What there is to review of a member, and the comments on it.
 #[derive(Debug, Clone, Serialize)]
@@ -23,7 +23,7 @@ pub struct ReviewPage {
     /// The task that waits for the review.
     pub task: Option<TaskInReview>,
     /// The changed files.
-    pub files: Vec<FileChange>,
+    pub files: Vec<ChangedFile>,
     pub comments: Vec<PlacedComment>,
 }
 

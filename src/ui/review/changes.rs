@@ -14,8 +14,8 @@ use super::keys::{CHANGES_HELP, CHANGES_HINTS};
 use super::object::{WorkObject, short};
 use model::id::MemberName;
 use model::review::{
-    AnswerKind, CommentKind, CommentLines, CommentPlace, CommentState, LineSide, PlaceNow,
-    PlacedComment, ReviewComment,
+    CommentKind, CommentLines, CommentPlace, CommentState, LineSide, PlaceNow, PlacedComment,
+    ReviewComment,
 };
 
 /// From this width on, the title has its long form.
@@ -280,16 +280,10 @@ fn rows(comment: &ReviewComment) -> Vec<String> {
     rows
 }
 
-/// Returns the answer in words: `ada: done in 9f8e7d6: Returns the error`.
+/// Returns the answer in words: `ada: done: Returns the error`.
 pub(super) fn answer_words(comment: &ReviewComment) -> Option<String> {
     let answer = comment.answer.as_ref()?;
-    let kind = match answer.kind {
-        AnswerKind::Done => "done",
-        AnswerKind::Declined => "declined",
-        AnswerKind::Reply => "reply",
-    };
-    let commit = answer.commit.as_deref().filter(|_| answer.kind == AnswerKind::Done);
-    let commit = commit.map(|commit| format!(" in {}", short(commit))).unwrap_or_default();
+    let kind: &str = answer.kind.into();
     let text = if answer.text.is_empty() { String::new() } else { format!(": {}", answer.text) };
-    Some(format!("{}: {kind}{commit}{text}", comment.member))
+    Some(format!("{}: {kind}{text}", comment.member))
 }

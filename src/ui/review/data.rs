@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use diff::Patch;
 use model::id::{MemberName, TaskId};
 use model::review::PlacedComment;
+use ops::review::overview::CommentCounts;
 
 /// The works of a team that can be reviewed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,14 +92,6 @@ pub enum SeenWork {
     Earlier,
     /// It is the same.
     All,
-}
-
-/// The numbers of comments on a work by their states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CommentCounts {
-    pub drafts: usize,
-    pub sent: usize,
-    pub answered: usize,
 }
 
 /// Two works that change the same files.

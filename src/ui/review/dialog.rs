@@ -11,7 +11,7 @@ use model::review::{CommentId, CommentKind, CommentPlace, ReviewComment};
 /// A dialog, which receives all keys while it is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ReviewDialog {
-    Page(ReviewPage),
+    Page(ScrolledText),
     Question(ReviewQuestion),
     Message(MessagePreview),
     Comment(OpenComment),
@@ -21,7 +21,7 @@ pub(super) enum ReviewDialog {
 
 /// A text that can be scrolled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ReviewPage {
+pub(super) struct ScrolledText {
     pub(super) title: String,
     pub(super) text: String,
     pub(super) scroll: usize,

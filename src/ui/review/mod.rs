@@ -17,8 +17,8 @@ mod tests;
 mod text_area;
 
 pub use data::{
-    ChangesRequest, CommentCounts, DiffRange, ListedOverlap, ListedTask, ListedWork, OpenedWork,
-    SeenWork, WorkChanges, WorkList,
+    ChangesRequest, DiffRange, ListedOverlap, ListedTask, ListedWork, OpenedWork, SeenWork,
+    WorkChanges, WorkList,
 };
 pub use effect::{ReviewAction, ReviewEffect, ReviewNews};
 pub use state::ReviewScreen;

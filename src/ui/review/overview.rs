@@ -6,11 +6,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-use super::data::{CommentCounts, ListedOverlap, ListedWork, SeenWork, WorkChanges, WorkList};
+use super::data::{ListedOverlap, ListedWork, SeenWork, WorkChanges, WorkList};
 use super::object::short;
 use super::paint::{border, rows_of, write};
 use super::state::ReviewScreen;
 use crate::dashboard::Tone;
+use ops::review::overview::CommentCounts;
 
 /// From this width on, the details have a box beside the list.
 const BOX_FROM: u16 = 110;

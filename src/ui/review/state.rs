@@ -9,8 +9,8 @@ use ratatui::layout::Size;
 use super::changes::ChangesPage;
 use super::data::{ChangesRequest, DiffRange, ListedWork, SeenWork, WorkList};
 use super::dialog::{
-    CommentEditor, DialogEffect, MessagePreview, QuestionAnswer, RANGES, ReviewDialog, ReviewPage,
-    ReviewQuestion,
+    CommentEditor, DialogEffect, MessagePreview, QuestionAnswer, RANGES, ReviewDialog,
+    ReviewQuestion, ScrolledText,
 };
 use super::effect::{ReviewAction, ReviewEffect};
 use super::keys::{LIST_KEYS, ReviewCommand, changes_command, list_command};
@@ -201,7 +201,7 @@ impl ReviewScreen {
     }
 
     fn show_page(&mut self, title: &str, text: String) {
-        let page = ReviewPage { title: title.to_owned(), text, scroll: 0 };
+        let page = ScrolledText { title: title.to_owned(), text, scroll: 0 };
         self.dialog = Some(ReviewDialog::Page(page));
     }
 

@@ -157,7 +157,7 @@ fn snapshot_of_a_host_comes_along_and_is_no_commit_of_the_member() {
     write(Path::new(&made.path).join("c.txt"), "c2\n");
     let state = pair.copy.state_with_snapshot(&made).expect("git answers");
     pair.take("t2", &made, &state).expect("git answers");
-    let hostile = Snapshot { head: "--output=x".to_owned(), ..snapshot };
+    let hostile = WorkSnapshot { head: "--output=x".to_owned(), ..snapshot };
     let hostile = WorktreeState { snapshot: Some(hostile), ..state };
     assert!(pair.take("t3", &made, &hostile).is_err(), "an option is no commit");
     rm(&made.path);

@@ -7,7 +7,7 @@ use sys::clock;
 use sys::exec::{CancelToken, ExecError};
 
 impl Lab {
-    fn snapshot(&self, checkout: &Checkout) -> Snapshot {
+    fn snapshot(&self, checkout: &Checkout) -> WorkSnapshot {
         self.repository().snapshot(checkout).expect("git answers")
     }
 
@@ -31,7 +31,7 @@ fn snapshot_of_committed_work_is_its_head() {
     lab.commit(&made.path, "b.txt", "b\n");
     let head = lab.git_in(Path::new(&made.path), &["rev-parse", "HEAD"]);
     let found = lab.snapshot(&made);
-    let expected = Snapshot {
+    let expected = WorkSnapshot {
         head: head.clone(),
         branch: Some("demo-bob".to_owned()),
         commit: head,
@@ -43,7 +43,7 @@ fn snapshot_of_committed_work_is_its_head() {
     // A touched file is no change, and neither is one that was changed back after it was staged.
     lab.sh_in(&made, "touch a.txt; echo x >>b.txt; git add b.txt; git show HEAD:b.txt >b.txt");
     lab.git_in(Path::new(&made.path), &["checkout", "--quiet", "--detach"]);
-    assert_eq!(lab.snapshot(&made), Snapshot { branch: None, ..expected });
+    assert_eq!(lab.snapshot(&made), WorkSnapshot { branch: None, ..expected });
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn patch_has_the_form_that_was_asked_for() {
         b" 2 files changed, 2 insertions(+), 1 deletion(-)\n\ndiff --git a/a.txt"
     ));
     let files = repository.changed_files(&from, &to).expect("git answers");
-    let change = |path: &str, old: Option<&str>, added, removed| FileChange {
+    let change = |path: &str, old: Option<&str>, added, removed| ChangedFile {
         path: path.to_owned(),
         old_path: old.map(str::to_owned),
         added,

@@ -13,8 +13,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
 use super::{
-    CommentCounts, ListedOverlap, ListedTask, ListedWork, OpenedWork, ReviewAction, ReviewEffect,
-    ReviewNews, ReviewScreen, SeenWork, WorkChanges, WorkList,
+    ListedOverlap, ListedTask, ListedWork, OpenedWork, ReviewAction, ReviewEffect, ReviewNews,
+    ReviewScreen, SeenWork, WorkChanges, WorkList,
 };
 use crate::dashboard::{Theme, ThemeColors};
 use model::id::{MemberName, TaskId};
@@ -23,6 +23,7 @@ use model::review::{
     PlaceNow, PlacedComment, ReviewComment,
 };
 use model::time::Timestamp;
+use ops::review::overview::CommentCounts;
 
 const PLAIN: Theme =
     Theme { color: false, light: false, ascii: false, colors: ThemeColors::DEFAULT };
@@ -151,7 +152,6 @@ fn comments() -> Vec<PlacedComment> {
     answered.comment.answer = Some(CommentAnswer {
         kind: AnswerKind::Done,
         text: "returns Err".to_owned(),
-        commit: Some(commit("9f8e7d6")),
         at: Timestamp(3),
     });
     let mut gone = comment(7, 90, PlaceNow::Gone, "Is this used?");

@@ -137,8 +137,17 @@ impl Run {
                 if request.range == DiffRange::SinceLook {
                     work.look = None;
                 }
-                let news = ReviewNews::Opened { number: request.number, work: Ok(Box::new(work)) };
-                self.stage.screen.apply(news)
+                let screen = &mut self.stage.screen;
+                let shown = |screen: &ReviewScreen| {
+                    screen.changes.as_ref().map(|page| (page.member.clone(), page.range))
+                };
+                let (number, before) = (request.number, shown(screen));
+                let is_awaited = screen.loading.as_ref().is_some_and(|r| r.number == number);
+                let effects = screen.apply(ReviewNews::Opened { number, work: Ok(Box::new(work)) });
+                let expected = Some((request.member.clone(), request.range));
+                // Changes for another request are not shown.
+                assert_eq!(shown(screen), if is_awaited { expected } else { before });
+                effects
             }
             Step::OpenProblem(age) => {
                 let Some(at) = nth(age, self.opens.len()) else { return };

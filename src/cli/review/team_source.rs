@@ -1,0 +1,247 @@
+//! The team as the screen of a review uses it. Each call performs one operation, after the check
+//! that the caller may, and that the work is still the one that was on the screen.
+
+use std::any::Any;
+use std::slice;
+
+use super::source::{PatchRange, ReviewSource, ReviewedWork};
+use model::board::task::TaskAction;
+use model::id::{HostName, MemberName};
+use model::review::{PlacedComment, ReviewLook};
+use ops::authority::{self, Action};
+use ops::board::task;
+use ops::review::changes::{self, PatchOptions};
+use ops::review::comments::{self, NewComment};
+use ops::review::overview::{self, ReviewOverview, ReviewRow};
+use ops::review::tasks::{self, TaskInReview};
+use ops::review::{place, send};
+use ops::team::hooks;
+use ops::team::landing::{self, LandRequest};
+use ops::{Context, OpsError, TaskStep, TeamStore};
+use sys::exec::CancelToken;
+use ui::review::{
+    ListedOverlap, ListedTask, ListedWork, ReviewAction, SeenWork, WorkChanges, WorkList,
+};
+
+/// The team, for the caller.
+pub(super) struct TeamSource {
+    pub(super) ctx: Context,
+    pub(super) team: TeamStore,
+}
+
+impl ReviewSource for TeamSource {
+    fn works(&self) -> Result<WorkList, String> {
+        let found = || {
+            authority::enter(&self.ctx, &self.team, Action::Look, &[])?;
+            overview::overview(&self.ctx, &self.team)
+        };
+        found().map(work_list).map_err(text)
+    }
+
+    fn reviewed(&self, member: &MemberName, cancel: &CancelToken) -> Result<ReviewedWork, String> {
+        let found = || {
+            self.enter(Action::Look, member)?;
+            let reviewed = changes::reviewed(&self.ctx, &self.team, member, cancel)?;
+            let task = tasks::task_in_review(&self.team, member)?;
+            Ok::<_, OpsError>(ReviewedWork {
+                from: reviewed.from,
+                into: reviewed.into,
+                base: reviewed.base,
+                head: reviewed.head,
+                snapshot: reviewed.snapshot,
+                uncommitted: reviewed.uncommitted,
+                nested: reviewed.nested,
+                task: task.map(listed_task),
+            })
+        };
+        found().map_err(text)
+    }
+
+    fn patch(
+        &self,
+        member: &MemberName,
+        range: &PatchRange<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>, String> {
+        let options = PatchOptions {
+            ignores_whitespace: range.ignores_whitespace,
+            ..PatchOptions::default()
+        };
+        let (ctx, team) = (&self.ctx, &self.team);
+        changes::patch(ctx, team, member, range.from, range.to, &options, cancel).map_err(text)
+    }
+
+    fn comments(&self, member: &MemberName, snapshot: &str) -> Result<Vec<PlacedComment>, String> {
+        place::placed(&self.ctx, &self.team, member, snapshot).map_err(text)
+    }
+
+    fn look(&self, member: &MemberName) -> Result<Option<ReviewLook>, String> {
+        comments::look(&self.ctx, &self.team, member).map_err(text)
+    }
+
+    fn message(&self, member: &MemberName) -> Result<String, String> {
+        send::message(&self.ctx, &self.team, member).map_err(text)
+    }
+
+    fn perform(&self, action: &ReviewAction) -> Result<String, String> {
+        self.carry_out(action).map_err(text)
+    }
+
+    fn watch(&self, on_change: Box<dyn Fn() + Send>) -> Result<Box<dyn Any>, String> {
+        let watch = ops::views::events::watch(&self.team, move |_| on_change());
+        watch.map(|watch| Box::new(watch) as Box<dyn Any>).map_err(text)
+    }
+}
+
+impl TeamSource {
+    fn enter(&self, action: Action, member: &MemberName) -> Result<(), OpsError> {
+        authority::enter(&self.ctx, &self.team, action, slice::from_ref(member))
+    }
+
+    fn carry_out(&self, action: &ReviewAction) -> Result<String, OpsError> {
+        let (ctx, team) = (&self.ctx, &self.team);
+        match action {
+            ReviewAction::Draft { member, kind, place, base, commit, text } => {
+                self.enter(Action::Talk, member)?;
+                let new = NewComment {
+                    member: member.clone(),
+                    kind: *kind,
+                    place: place.clone(),
+                    base: base.clone(),
+                    commit: commit.clone(),
+                    text: text.clone(),
+                };
+                let made = comments::draft(ctx, team, new)?;
+                Ok(format!("{} is kept as a draft", made.id))
+            }
+            ReviewAction::Revise { member, id, kind, text } => {
+                self.enter(Action::Talk, member)?;
+                comments::revise(ctx, team, *id, *kind, text)?;
+                Ok(format!("{id} is changed"))
+            }
+            ReviewAction::Discard { member, id } => {
+                self.enter(Action::Talk, member)?;
+                comments::discard(ctx, team, *id)?;
+                Ok(format!("{id} is discarded"))
+            }
+            ReviewAction::Resolve { member, id } => {
+                self.enter(Action::Talk, member)?;
+                comments::resolve(ctx, team, *id)?;
+                Ok(format!("{id} is resolved"))
+            }
+            ReviewAction::Reopen { member, id, text } => {
+                self.enter(Action::Talk, member)?;
+                let report = send::reopen(ctx, team, *id, text)?;
+                Ok(ui::sent_review(&report))
+            }
+            ReviewAction::Send { member, commit: _, message } => {
+                self.enter(Action::Talk, member)?;
+                if send::message(ctx, team, member)? != *message {
+                    return Err(changed("the drafts have changed"));
+                }
+                let report = send::send(ctx, team, member)?;
+                Ok(ui::sent_review(&report))
+            }
+            ReviewAction::Approve { member, task, commit } => {
+                self.enter(Action::DecideTask, member)?;
+                let reviewed = changes::reviewed(ctx, team, member, &CancelToken::default())?;
+                if reviewed.snapshot != *commit {
+                    return Err(changed("the work has changed"));
+                }
+                let hooks = hooks::load_hooks(ctx, team);
+                let step = TaskStep::of(TaskAction::Approve);
+                let done = task::act(ctx, team, &hooks, *task, &ctx.speaker, &step)?;
+                let complaints = done.complaints.iter().map(|complaint| format!("; {complaint}"));
+                Ok(format!("task #{task} is completed{}", complaints.collect::<String>()))
+            }
+            ReviewAction::Land { member, head, kind } => {
+                self.enter(Action::LandWork, member)?;
+                let request = LandRequest {
+                    kind: *kind,
+                    head: Some(head.clone()),
+                    message: None,
+                    leaves_uncommitted: true,
+                };
+                let landed = landing::land(ctx, team, member, &request)?;
+                Ok(format!("the work of {member} is on {}; u takes it back", landed.into))
+            }
+            ReviewAction::Undo { into, main } => {
+                authority::enter(ctx, team, Action::LandWork, &[])?;
+                if overview::overview(ctx, team)?.main != *main {
+                    return Err(changed(&format!("{into} has moved")));
+                }
+                let report = landing::take_back(ctx, team)?;
+                Ok(format!("{into} is without the work of {} again", report.name))
+            }
+            ReviewAction::NoteLook { member, commit } => {
+                self.enter(Action::Look, member)?;
+                comments::note_look(ctx, team, member, commit)?;
+                Ok(String::new())
+            }
+            ReviewAction::MarkViewed { member, path, blob, viewed } => {
+                self.enter(Action::Look, member)?;
+                comments::mark_viewed(ctx, team, member, path, blob, *viewed)?;
+                Ok(String::new())
+            }
+        }
+    }
+}
+
+/// Returns the refusal of a decision about something that was on the screen and is different now.
+fn changed(what: &str) -> OpsError {
+    OpsError::refused(format!("{what} since it was shown"), "look at it again, and decide then")
+}
+
+fn text(e: OpsError) -> String {
+    match e.hint() {
+        Some(hint) => format!("{e}; {hint}"),
+        None => e.to_string(),
+    }
+}
+
+fn work_list(found: ReviewOverview) -> WorkList {
+    let overlaps = found.overlaps.into_iter().map(|overlap| ListedOverlap {
+        first: overlap.first,
+        second: overlap.second,
+        files: overlap.files,
+        conflicts: overlap.conflicts,
+    });
+    WorkList {
+        into: found.into,
+        main: found.main,
+        works: found.work.into_iter().map(listed_work).collect(),
+        overlaps: overlaps.collect(),
+    }
+}
+
+fn listed_work(row: ReviewRow) -> ListedWork {
+    let work = row.work.as_ref();
+    let seen = match (&row.seen, work) {
+        (Some(seen), Ok(work)) if *seen == work.snapshot => SeenWork::All,
+        (Some(_), _) => SeenWork::Earlier,
+        (None, _) => SeenWork::Never,
+    };
+    ListedWork {
+        from: work.map(|work| work.from.clone()).unwrap_or_default(),
+        host: work.ok().and_then(|work| work.host.as_ref()).map(HostName::to_string),
+        task: row.task.map(listed_task),
+        seen,
+        comments: row.comments,
+        member: row.name,
+        changes: row.work.map(|work| WorkChanges {
+            base: work.base,
+            head: work.head,
+            snapshot: work.snapshot,
+            commits: work.commits,
+            uncommitted: work.uncommitted,
+            files: work.files,
+            added: work.added,
+            removed: work.removed,
+            conflicts: work.conflicts,
+        }),
+    }
+}
+
+fn listed_task(task: TaskInReview) -> ListedTask {
+    ListedTask { id: task.id, subject: task.subject, is_in_review: true }
+}
