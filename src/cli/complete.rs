@@ -111,6 +111,7 @@ enum NameSource {
     Waits,
     HandoffTypes,
     Handoffs,
+    Comments,
     Topics,
 }
 
@@ -130,6 +131,7 @@ impl NameSource {
             NameSource::Waits => "state",
             NameSource::HandoffTypes => "type",
             NameSource::Handoffs => "handoff",
+            NameSource::Comments => "comment",
             NameSource::Topics => "page",
         }
     }
@@ -176,6 +178,7 @@ fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
         (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
             Some(NameSource::Tasks)
         }
+        (["review", _], "id" | "ids") => Some(NameSource::Comments),
         (["answer"] | ["requests", ..], "id") => Some(NameSource::Requests),
         (["wait"], "until") => Some(NameSource::Waits),
         (["team", "set"], "pairs" | "unset") => Some(NameSource::Settings),
@@ -247,6 +250,7 @@ fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
             return topics().filter_map(|(topic, about)| candidate(topic, about)).collect();
         }
         NameSource::Handoffs => visible_team(global).and_then(|team| handoffs(&team)),
+        NameSource::Comments => setup(global).and_then(|setup| comments(&setup, global)),
         NameSource::Teams => setup(global).and_then(|setup| teams(&setup)),
         NameSource::Profiles => setup(global).and_then(|setup| profiles(&setup)),
         NameSource::Templates => setup(global).and_then(|setup| templates(&setup)),
@@ -351,6 +355,13 @@ fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let shutdowns = shutdowns
         .map(|request| (request.id.to_string(), format!("{} is stopping", request.member)));
     Some(questions.chain(shutdowns).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
+}
+
+fn comments(setup: &Setup, global: &Global) -> Option<Vec<CompletionCandidate>> {
+    let team = visible_team(global)?;
+    let found = ops::review::comments::list(&setup.ctx, &team, None).ok()?;
+    let open = found.iter().filter(|comment| comment.resolved.is_none());
+    Some(open.filter_map(|comment| candidate(&comment.id.to_string(), &comment.text)).collect())
 }
 
 fn handoffs(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {

@@ -45,13 +45,14 @@ macro_rules! page {
 }
 
 /// The pages in the order of the list.
-const PAGES: [DocsPage; 26] = [
+const PAGES: [DocsPage; 27] = [
     page!("readme", "README.md"),
     page!("guide"),
     page!("manifest"),
     page!("profiles"),
     page!("dashboard"),
     page!("decisions"),
+    page!("review"),
     page!("messages"),
     page!("lifecycle"),
     page!("events"),

@@ -63,6 +63,7 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("task search", "words", "`query`", "the tool takes them as one text"),
     ("task export", "format", "", JSON),
     ("rules", "remove", "the action remove", "it is an action"),
+    ("review", "name", "the action show", "it is an action"),
     (
         "shutdown",
         "no_wait",

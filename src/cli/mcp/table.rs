@@ -160,7 +160,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         name: "ReadInbox",
         description: "Read your unread messages; they count as read once you have them. With `wait`, wait for one. A text that \
             begins with {\"type\": is a request or a notice: answer a shutdown_request with SendMessage, a plan or permission \
-            with Answer. Returns messages with from, text, summary and timestamp. Example: {\"wait\": 30}",
+            with Answer. Returns messages with from, text, summary and timestamp.",
         audience: Everyone,
         actions: &[one(Writes, &["inbox"], schema_of::<ReadInboxInput>, |call, given| {
             mail::read_inbox(call, &given.parse()?)
@@ -199,7 +199,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "TaskGet",
-        description: "Get one task with its description, result, comments and events. Example: {\"taskId\": \"3\"}",
+        description: "Get one task with its description, result, comments and events.",
         audience: Everyone,
         actions: &[one(Reads, &["task get"], schema_of::<TaskGetInput>, |call, given| {
             tasks::get(call, &given.parse()?)
@@ -209,15 +209,14 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "TaskList",
         description: "List tasks, 30 a page, in the order in which they are claimed. Returns id, subject, state, owner and \
-            blockedBy of each. Example: {\"filter\": \"all\"}",
+            blockedBy of each.",
         audience: Everyone,
         actions: &[one(Reads, &["task list"], tasks::list_schema, tasks::list).renamed(CAMEL)],
     },
     ToolDefinition {
         name: "TaskUpdate",
         description: "Change a task: claim it (owner is you, status in_progress), complete it (status completed), assign it \
-            (owner), edit it, delete it (status deleted). `addBlockedBy` and `addBlocks` add dependencies. Returns the task. \
-            Example: {\"taskId\": \"3\", \"status\": \"completed\"}",
+            (owner), edit it, delete it (status deleted). `addBlockedBy` and `addBlocks` add dependencies. Returns the task.",
         audience: Everyone,
         actions: &[
             one(Writes, &["task update"], tasks::update_schema, tasks::update).renamed(CAMEL_EDIT)
@@ -369,8 +368,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Events",
-        description: "What happened in the team, oldest first; by default the last 50 events. \
-            Example: {\"names\": [\"ann\"], \"since\": \"10m\"}",
+        description: "What happened in the team, oldest first; by default the last 50 events.",
         audience: Everyone,
         actions: &[one(Reads, &["events"], schema_of::<EventsArgs>, |call, given| {
             team::list_events(call, given.parse()?)
@@ -410,7 +408,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Requests",
         description: "List the plans, permissions and questions of members that wait for your answer; with request_id, show one in \
-            full. Answer them with Answer. Example: {}",
+            full. Answer them with Answer.",
         audience: Lead,
         actions: &[one(
             Reads,
@@ -452,7 +450,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Shutdown",
         description: "Ask members to end, wait for their answers up to `deadline` seconds, and close their panes. A member may \
-            refuse, with a reason. `force` ends them without asking. Returns the outcome of each. Example: {\"all\": true}",
+            refuse, with a reason. `force` ends them without asking. Returns the outcome of each.",
         audience: Lead,
         actions: &[one(Ends, &["shutdown"], schema_of::<ShutdownArgs>, |call, given| {
             team::shutdown(call, &given.parse()?)
@@ -460,8 +458,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Restart",
-        description: "Stop members and start them again as they were; a member that has ended is only started. \
-            Example: {\"names\": [\"ann\"]}",
+        description: "Stop members and start them again as they were; a member that has ended is only started.",
         audience: Lead,
         actions: &[one(Writes, &["restart", "resume"], schema_of::<RestartArgs>, |call, given| {
             team::restart(call, &given.parse()?)
@@ -469,7 +466,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "SetMode",
-        description: "Change the permission mode of a member (name), or of `all`. Example: {\"name\": \"ann\", \"mode\": \"plan\"}",
+        description: "Change the permission mode of a member (name), or of `all`.",
         audience: Lead,
         actions: &[one(
             Writes,
@@ -481,8 +478,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Worktrees",
         description: "Git worktrees of members: list, diff (name), merge (name), which lands the commits on the main branch, \
-            or only checks for conflicts with dry_run, undo the last merge, remove (name), if nothing is lost. \
-            Example: {\"action\": \"diff\", \"name\": \"ann\"}",
+            or only checks for conflicts with dry_run, undo the last merge, remove (name), if nothing is lost.",
         audience: Everyone,
         actions: &[
             worktree("list", Reads, &["worktree list"]),
@@ -494,11 +490,8 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Reviews",
-        description: "Review the work of members: overview, show (name) with the changed files and all comments, comment \
-            (name, text, at \"FILE:LINE\", kind must, question or note) drafts one, discard (id), send (name) sends \
-            your drafts as one message, resolve (ids), reopen (id, text). Authors: answer (id, answer done, declined \
-            or reply, text). See the changes with Worktrees, action diff. \
-            Example: {\"action\": \"comment\", \"name\": \"ann\", \"at\": \"src/a.rs:12\", \"text\": \"Return the error.\"}",
+        description: "Review members: show (name) lists files and comments, comment (name, text, at), send (name) your \
+            drafts, resolve, reopen; authors answer (id). Worktrees diff shows changes.",
         audience: Everyone,
         actions: &[
             review("overview", Reads, &["review", "review overview"]),
@@ -514,8 +507,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Peek",
-        description: "Read the last lines of the screens of members, to see what they do. \
-            Example: {\"names\": [\"ann\"], \"lines\": 40}",
+        description: "Read the last lines of the screens of members, to see what they do.",
         audience: Everyone,
         actions: &[one(Reads, &["peek"], schema_of::<PeekArgs>, |call, given| {
             team::peek(call, &given.parse()?)
@@ -523,8 +515,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Logs",
-        description: "Read the output of members, also of those that have ended; by default the last 200 lines of each. \
-            Example: {\"names\": [\"ann\"], \"since\": \"5m\"}",
+        description: "Read the output of members, also of those that have ended; by default the last 200 lines of each.",
         audience: Everyone,
         actions: &[one(Reads, &["logs"], schema_of::<LogsArgs>, |call, given| {
             team::read_logs(call, given.parse()?)
@@ -533,7 +524,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Type",
         description: "Type a text into the terminal of a member, or press keys (C-c, Escape, Enter), for programs that read no \
-            messages. To write to an agent use SendMessage. Example: {\"name\": \"server\", \"text\": \"reload\", \"enter\": true}",
+            messages. To write to an agent use SendMessage.",
         audience: Lead,
         actions: &[one(Works, &["type", "keys"], type_schema, team::type_or_press)],
     },
@@ -541,7 +532,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         name: "WaitFor",
         description: "Wait until members or a task reach a state: ready, idle (what was sent before the call is \
             done), quiet=S (no output for S seconds), gone, or task=ID for the end of a task. At most 600 s, \
-            60 by default. Returns reached, and the states. Example: {\"until\": \"task=3\", \"timeout\": 120}",
+            60 by default. Returns reached, and the states.",
         audience: Everyone,
         actions: &[one(Reads, &["wait"], schema_of::<WaitArgs>, |call, given| {
             team::wait_for(call, given.parse()?)

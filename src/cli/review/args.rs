@@ -8,7 +8,7 @@ use crate::args::{self, MemberArg};
 use crate::json;
 use model::review::{AnswerKind, CommentId, CommentKind};
 
-/// Review what members changed: comment on it, and send the comments to the author.
+/// Review what members changed, and comment on it.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx review\n  phalanx review ada\n  \
@@ -42,6 +42,7 @@ pub(crate) enum ReviewVerb {
     Comment(CommentArgs),
     /// Remove a draft.
     Discard {
+        /// Id of the comment.
         #[arg(value_name = "ID")]
         #[serde(deserialize_with = "comment_id")]
         #[schemars(with = "String")]
@@ -55,6 +56,7 @@ pub(crate) enum ReviewVerb {
     Answer(AnswerCommentArgs),
     /// Mark comments of yours as settled.
     Resolve {
+        /// Ids of the comments.
         #[arg(value_name = "ID", required = true)]
         #[serde(deserialize_with = "comment_ids")]
         #[schemars(with = "Vec<String>")]
@@ -62,6 +64,7 @@ pub(crate) enum ReviewVerb {
     },
     /// Send a comment of yours again, with the reason why it is not settled.
     Reopen {
+        /// Id of the comment.
         #[arg(value_name = "ID")]
         #[serde(deserialize_with = "comment_id")]
         #[schemars(with = "String")]
@@ -83,7 +86,7 @@ pub(crate) struct CommentArgs {
     pub(crate) name: String,
     /// The comment.
     pub(crate) text: String,
-    /// Lines that it is about, as FILE, FILE:LINE or FILE:FIRST-LAST [default: the whole work].
+    /// FILE, FILE:LINE or FILE:FIRST-LAST [default: the whole work].
     #[arg(long, value_name = "PLACE")]
     #[serde(default)]
     pub(crate) at: Option<String>,
@@ -91,8 +94,7 @@ pub(crate) struct CommentArgs {
     #[arg(long, requires = "at")]
     #[serde(default)]
     pub(crate) old: bool,
-    /// Whether the author must change something, has to answer a question, or may ignore it
-    /// [default: must].
+    /// A note may be ignored [default: must].
     #[arg(long, value_parser = args::word::<CommentKind>())]
     #[serde(default, deserialize_with = "json::word")]
     #[schemars(schema_with = "json::words::<CommentKind>")]
@@ -111,10 +113,11 @@ pub(crate) struct AnswerCommentArgs {
     #[serde(deserialize_with = "comment_id")]
     #[schemars(with = "String")]
     pub(crate) id: CommentId,
-    /// Whether the work was changed, stays as it is, or only a question is answered.
-    #[arg(value_parser = args::word::<AnswerKind>(), value_name = "done|declined|reply")]
+    /// Whether the work was changed for it.
+    #[arg(value_parser = args::word::<AnswerKind>(), value_name = "ANSWER")]
+    #[schemars(schema_with = "json::words::<AnswerKind>")]
     pub(crate) answer: AnswerKind,
-    /// What was changed, or the reason, or the reply.
+    /// The change, the reason or the reply.
     #[serde(default)]
     pub(crate) text: Option<String>,
 }
