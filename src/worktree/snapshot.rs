@@ -167,7 +167,7 @@ impl Stager {
     fn stage(&mut self, new_files: &[u8]) -> Result<String, WorktreeError> {
         self.run(&["add", "--update"], &[])?;
         if !new_files.is_empty() {
-            // A file that is gone by now is no error.
+            // A file that was removed meanwhile is skipped.
             let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
             self.run(&add, new_files)?;
         }

@@ -113,7 +113,7 @@ pub(crate) struct AnswerCommentArgs {
     #[serde(deserialize_with = "comment_id")]
     #[schemars(with = "String")]
     pub(crate) id: CommentId,
-    /// Whether the work was changed for it.
+    /// The kind of the answer.
     #[arg(value_parser = args::word::<AnswerKind>(), value_name = "ANSWER")]
     #[schemars(schema_with = "json::words::<AnswerKind>")]
     pub(crate) answer: AnswerKind,

@@ -14,7 +14,7 @@ use worktree::{Repository, WorkSnapshot};
 
 pub use worktree::{Followed, LineMoves, PatchOptions};
 
-/// What a reviewer looks at: the changes from `base` to `snapshot`.
+/// The work of a member as a reviewer sees it: the changes from `base` to `snapshot`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reviewed {
     pub name: MemberName,

@@ -15,7 +15,7 @@ use store::TeamStore;
 use sys::exec::CancelToken;
 use worktree::ChangedFile;
 
-/// What there is to review of a member, and the comments on it.
+/// The work of a member that is to be reviewed, and the comments on it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReviewPage {
     #[serde(flatten)]
