@@ -323,7 +323,7 @@ fn observer_and_delegating_lead_have_fewer_tools() {
     drop(observer);
     let mut observer = Client::start(&stage, &["mcp", "--read-only"]);
     let tools = observer.tools();
-    assert!(tools.contains(&"Status".to_owned()) && tools.len() == 16, "{tools:?}");
+    assert!(tools.contains(&"Status".to_owned()) && tools.len() == 17, "{tools:?}");
     let id = observer.send_call("TaskCreate", json!({"subject": "no"}));
     assert_eq!(observer.response(id)["error"]["code"], -32602);
     let silent = Client::start_silent(&stage, &["mcp"]);
@@ -498,7 +498,7 @@ fn server_ends_with_its_client() {
     assert_eq!(lead.end(), Some(0));
     assert!(began.elapsed() < Duration::from_secs(60), "the wait is cancelled");
     let mut lead = Client::start(&stage, &["mcp"]);
-    assert_eq!(lead.tools().len(), 30);
+    assert_eq!(lead.tools().len(), 31);
     let stopped = stage.command("kill").arg(lead.child.id().to_string()).status();
     assert!(stopped.expect("kill").success());
     // With stdin still open: its end would be a reason of its own.

@@ -101,7 +101,7 @@ fn sd_18_members_of_a_client_are_led_while_its_server_runs() {
     let second = lead_of(&stage).expect("a lead for the members of before");
     assert_ne!(first, second);
     stage.phalanx(&["down", "-t", "demo", "--force"]).expect(0);
-    assert_eq!(next.tools().len(), 30, "it ended the lead, and not the server");
+    assert_eq!(next.tools().len(), 31, "it ended the lead, and not the server");
     assert_eq!(next.end(), Some(0));
     stage.assert_clean();
 }
