@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::setup::Setup;
-use crate::watch::can_draw;
+use crate::terminal::theme::can_draw;
 use model::board::task_ref::TaskRef;
 use model::id::MemberName;
 use model::review::{CommentId, LineSide};

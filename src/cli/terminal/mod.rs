@@ -2,6 +2,7 @@
 
 mod full_screen;
 mod input;
+pub(crate) mod theme;
 
 pub(crate) use full_screen::{FullScreen, MouseUse};
 pub(crate) use input::{ScreenInput, TerminalWake};

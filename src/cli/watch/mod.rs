@@ -6,7 +6,7 @@ mod command_line;
 mod command_line_tests;
 mod commands;
 mod driver;
-mod settings;
+pub(super) mod settings;
 mod sources;
 
 use std::ffi::OsStr;
@@ -14,17 +14,17 @@ use std::path::Path;
 
 use serde_json::json;
 
-use self::args::{NotifyChoice, ThemeChoice, WatchArgs};
+use self::args::{NotifyChoice, WatchArgs};
 use self::driver::{Driver, WatchOptions};
 use crate::args::Global;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::interrupt::runtime;
-use crate::locale;
 use crate::out::Out;
 use crate::setup::Setup;
+use crate::terminal::theme::{can_draw, theme};
 use sys::env;
 use ui::DesktopNotification;
-use ui::dashboard::{Dashboard, Theme, ThemeColors};
+use ui::dashboard::Dashboard;
 
 /// Opens the dashboard.
 pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResult {
@@ -78,50 +78,4 @@ fn print_defaults(out: &Out, file: &Path) -> VerbResult {
     let document = json!({ "path": file, "text": text });
     out.print(&document, || text.trim_end().to_owned())?;
     Ok(Exit::DONE)
-}
-
-/// Returns true if the terminal can move its cursor, which one without a name or with the name
-/// `dumb` cannot.
-pub(super) fn can_draw(setup: &Setup) -> bool {
-    setup.ctx.caller.var("TERM").is_some_and(|term| term != "dumb")
-}
-
-/// Returns the theme of this terminal with the configured colours.
-///
-/// # Errors
-/// The settings cannot be read.
-pub(super) fn configured_theme(setup: &Setup) -> Result<Theme, Failure> {
-    let colors = settings::read(&setup.ctx.store.watch_settings_file())?.colors;
-    Ok(theme(setup, ThemeChoice::Auto, false, colors))
-}
-
-fn theme(setup: &Setup, choice: ThemeChoice, ascii: bool, colors: ThemeColors) -> Theme {
-    let light = match choice {
-        ThemeChoice::Dark => false,
-        ThemeChoice::Light => true,
-        ThemeChoice::Auto => {
-            let colors = setup.ctx.caller.var("COLORFGBG").and_then(OsStr::to_str);
-            colors.is_some_and(has_light_background)
-        }
-    };
-    let ascii = ascii || !locale::uses_utf8(|name| setup.ctx.caller.var(name));
-    Theme { color: setup.out.paint.on, light, ascii, colors }
-}
-
-/// Reads `$COLORFGBG`, which ends with the number of the background colour.
-fn has_light_background(colors: &str) -> bool {
-    matches!(colors.rsplit(';').next(), Some("7" | "15"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn background_is_read_from_colorfgbg() {
-        for (colors, light) in [("0;15", true), ("0;default;7", true), ("15;0", false), ("", false)]
-        {
-            assert_eq!(has_light_background(colors), light, "{colors}");
-        }
-    }
 }

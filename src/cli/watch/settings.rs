@@ -47,9 +47,9 @@ struct ShadeTable {
 
 /// The settings of the dashboard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct WatchSettings {
+pub(crate) struct WatchSettings {
     pub(super) keymap: Keymap,
-    pub(super) colors: ThemeColors,
+    pub(crate) colors: ThemeColors,
 }
 
 /// Reads the settings of a file; one that does not exist changes nothing.
@@ -57,7 +57,7 @@ pub(super) struct WatchSettings {
 /// # Errors
 /// A usage error with file, line and key, for a file that cannot be parsed or that other users can
 /// write.
-pub(super) fn read(path: &Path) -> Result<WatchSettings, Failure> {
+pub(crate) fn read(path: &Path) -> Result<WatchSettings, Failure> {
     let shown = path.display();
     let hint = "`phalanx watch --print-keys` prints all keys and colours in the format of the file";
     let text = read_trusted_file(path)
