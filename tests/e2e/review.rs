@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::Stage;
+use crate::mcp::Client;
 use crate::worktree;
 
 /// A member that leaves its mail in its mailbox, where a test finds it.
@@ -122,6 +123,31 @@ fn rv_20_review_goes_to_its_author_and_back() {
         journal.iter().filter(|event| event["event"] == kind && event["member"] == "bob").count()
     });
     assert_eq!(kinds, [2, 2, 2]);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// RV-20: agents review and answer by their tool, each as itself.
+#[test]
+fn rv_20_agents_review_and_answer_by_their_tool() {
+    let stage = with_task_in_review();
+    let mut lead = Client::start(&stage, &["mcp", "--team", "alpha"]);
+    let found = lead.call("Reviews", json!({"action": "overview"}));
+    assert_eq!((&found["work"][0]["name"], &found["work"][0]["added"]), (&json!("bob"), &json!(2)));
+    let comment = json!({"action": "comment", "name": "bob", "at": "a.txt:2", "text": "Why?"});
+    assert_eq!(lead.call("Reviews", comment)["id"], "R1");
+    let sent = lead.call("Reviews", json!({"action": "send", "name": "bob"}));
+    assert_eq!((&sent["comments"], &sent["returned"]), (&json!(["R1"]), &json!("1")));
+    let mut bob = Client::start(&stage, &["--as", "bob", "mcp"]);
+    let answer = json!({"action": "answer", "id": "R1", "answer": "done", "text": "counted"});
+    bob.call("Reviews", answer);
+    let refused = bob.refused("Reviews", json!({"action": "resolve", "ids": ["R1"]})).to_string();
+    assert!(refused.contains("R1 is a comment of `team-lead`"), "{refused}");
+    let shown = lead.call("Reviews", json!({"action": "show", "name": "bob"}));
+    assert_eq!(shown["comments"][0]["answer"]["text"], "counted");
+    lead.call("Reviews", json!({"action": "resolve", "ids": ["R1"]}));
+    assert_eq!(state(&stage, "R1"), "resolved");
+    bob.end();
+    lead.end();
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 

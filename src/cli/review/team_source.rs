@@ -167,7 +167,7 @@ impl TeamSource {
             }
             ReviewAction::Undo { into, main } => {
                 authority::enter(ctx, team, Action::LandWork, &[])?;
-                if overview::overview(ctx, team)?.main != *main {
+                if overview::main_commit(ctx, team)?.as_ref() != Some(main) {
                     return Err(changed(&format!("{into} has moved")));
                 }
                 let report = landing::take_back(ctx, team)?;

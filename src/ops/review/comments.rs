@@ -108,7 +108,16 @@ pub fn list(
     team: &TeamStore,
     member: Option<&MemberName>,
 ) -> Result<Vec<ReviewComment>, OpsError> {
-    let review = team.review()?;
+    visible(ctx, team, &team.review()?, member)
+}
+
+/// Returns those comments of a review that [`list`] returns.
+pub(super) fn visible(
+    ctx: &Context,
+    team: &TeamStore,
+    review: &TeamReview,
+    member: Option<&MemberName>,
+) -> Result<Vec<ReviewComment>, OpsError> {
     let sees_all = ctx.speaker.is_lead()
         || team.settings()?.is_none_or(|settings| settings.privacy == Privacy::Open);
     let is_wanted = |comment: &&ReviewComment| {

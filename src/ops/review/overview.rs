@@ -128,16 +128,12 @@ type FindOutcome = Result<Option<FoundWork>, String>;
 /// Files of the team that cannot be read; [`OpsError::Worktree`] if the main branch cannot be read.
 pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
-    let mut overview = ReviewOverview::default();
-    let here = all.iter().find(|(name, checkout)| must_be_here(team, name, checkout).is_ok());
-    if let Some((_, checkout)) = here {
-        let repository = repository(ctx, checkout);
-        overview.into = repository.main_name()?;
-        overview.main = repository.main_commit()?;
-    }
+    let (into, main) = main_branch(ctx, team, &all)?.unwrap_or_default();
+    let mut overview = ReviewOverview { into, main, ..ReviewOverview::default() };
     let mut tasks = tasks_in_review(team)?;
-    let comments = comments::list(ctx, team, None)?;
-    let looks = team.review()?.looks.remove(&ctx.speaker).unwrap_or_default();
+    let mut review = team.review()?;
+    let comments = comments::visible(ctx, team, &review, None)?;
+    let looks = review.looks.remove(&ctx.speaker).unwrap_or_default();
     let mut row = |name: MemberName, work| {
         let is_of = |task: &&TaskInReview| {
             task.owner.as_deref().is_some_and(|owner| name.clashes_with(owner))
@@ -175,6 +171,28 @@ fn count<'c>(comments: impl Iterator<Item = &'c ReviewComment>) -> CommentCounts
         }
     }
     counts
+}
+
+/// Returns the commit onto which the work of the team lands; `None` for a team without worktrees
+/// here.
+///
+/// # Errors
+/// Files of the team that cannot be read; [`OpsError::Worktree`] if git fails.
+pub fn main_commit(ctx: &Context, team: &TeamStore) -> Result<Option<String>, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    Ok(main_branch(ctx, team, &all)?.map(|(_, commit)| commit))
+}
+
+/// Returns the branch of the main working directory and its commit.
+fn main_branch(
+    ctx: &Context,
+    team: &TeamStore,
+    all: &BTreeMap<MemberName, Checkout>,
+) -> Result<Option<(String, String)>, OpsError> {
+    let here = all.iter().find(|(name, checkout)| must_be_here(team, name, checkout).is_ok());
+    let Some((_, checkout)) = here else { return Ok(None) };
+    let repository = repository(ctx, checkout);
+    Ok(Some((repository.main_name()?, repository.main_commit()?)))
 }
 
 /// Finds the work of all members: on this machine and on each host at the same time.
