@@ -67,6 +67,8 @@ pub(super) fn command_line(action: &TeamAction) -> Vec<String> {
         TeamAction::ShowLog(name) => member("logs", name),
         TeamAction::Explain(name) => member("explain", name),
         TeamAction::ShowDiff(name) => member("worktree diff", name),
+        TeamAction::Review(None) => vec!["review".to_owned()],
+        TeamAction::Review(Some(name)) => member("review", name),
         TeamAction::TryMerge(name) => verb("worktree merge").flag("dry-run").texts([name.as_str()]),
         TeamAction::Merge { member, head, kind } => {
             let line = verb("worktree merge").option("head", head);

@@ -55,6 +55,7 @@ fn object(verb: &Verb) -> ParsedObject {
         Verb::Logs(args) => only(&args.names),
         Verb::Worktree(WorktreeVerb::Diff(args)) => Member(args.name.clone()),
         Verb::Worktree(WorktreeVerb::Merge(args)) => Member(args.name.clone()),
+        Verb::Review(args) => args.name.clone().map_or(None, Member),
         Verb::Answer(args) => Request(args.id.clone()),
         Verb::Task(TaskVerb::Get { id, .. }) => task(id),
         Verb::Task(TaskVerb::Update(args)) => task(&args.id),
@@ -121,8 +122,8 @@ fn pm_09_key_acts_on_what_the_frame_shows_as_highlighted() {
     // Each key with an action has acted, on as many objects as allow it.
     let counts: Vec<String> =
         acted.iter().map(|(key, objects)| format!("{key} {}", objects.len())).collect();
-    let expected = "+ 1, A 8, B 5, C 8, D 8, E 11, Enter 11, K 8, M 1, N 1, Q 1, R 8, T 1, U 2, Y 2, a 6, \
-        b 1, d 8, e 8, f 6, h 6, l 8, m 6, p 8, r 5, u 3, x 6, y 5";
+    let expected = "+ 1, A 8, B 5, C 8, D 1, E 11, Enter 11, K 8, M 1, N 1, Q 1, R 8, T 1, U 2, V 1, Y 2, \
+        a 6, b 1, d 1, e 8, f 6, h 6, l 8, m 6, p 8, r 5, u 3, x 6, y 5";
     assert_eq!(counts.join(", "), expected);
 }
 
@@ -143,10 +144,13 @@ fn keys_become_command_lines() {
         ("a", &["attach -- ben"]),
         ("e", &["explain -- ben"]),
         ("l", &["logs -- ben"]),
-        ("d", &["worktree diff -- ben"]),
-        ("D", &["worktree diff -- ben"]),
         // ben has no worktree; ada does.
+        ("d", &[]),
+        ("D", &[]),
         ("c", &[]),
+        ("/ ada Enter d", &["review -- ada"]),
+        ("/ ada Enter D", &["worktree diff -- ada"]),
+        ("V", &["review"]),
         ("/ ada Enter M", &["worktree merge --dry-run -- ada"]),
         // An edit is shown first.
         ("y", &[]),

@@ -88,8 +88,9 @@ impl CommandContext {
     /// Runs a command on the terminal, which the dashboard has left. Returns once the person wants
     /// to come back.
     pub(super) fn run_here(&self, command: &ChosenCommand) -> Result<(), Failure> {
-        exec::run_in_foreground(&self.resolve(command, "auto"))?;
+        let status = exec::run_in_foreground(&self.resolve(command, "auto"))?;
         let returns_by_itself = match command {
+            ChosenCommand::Action(TeamAction::Review(_)) => status.success(),
             ChosenCommand::Action(action) => matches!(action, TeamAction::Attach(_)),
             ChosenCommand::Typed(words) => words.first().is_some_and(|verb| verb == "attach"),
             ChosenCommand::Shell { .. } => true,

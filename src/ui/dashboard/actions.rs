@@ -81,8 +81,8 @@ impl Dashboard {
     }
 
     /// Runs an action and shows its output as a page.
-    fn show_output(&mut self, action: TeamAction, is_diff: bool) -> Vec<Effect> {
-        let after = AfterRun::Page { title: action.describe(), is_diff };
+    fn show_output(&mut self, action: TeamAction) -> Vec<Effect> {
+        let after = AfterRun::Page { title: action.describe() };
         self.perform(Effect::Run { command: ChosenCommand::Action(action), after })
     }
 
@@ -107,7 +107,7 @@ impl Dashboard {
                 return vec![Effect::ReadTask(task)];
             }
             KeyCommand::Retry => return self.run(TeamAction::RetryTask(task)),
-            _ => return self.show_output(TeamAction::ShowTask(task), false),
+            _ => return self.show_output(TeamAction::ShowTask(task)),
         }
         Vec::new()
     }
@@ -240,8 +240,14 @@ impl Dashboard {
             KeyCommand::Log => {
                 return vec![Effect::Page(ChosenCommand::Action(TeamAction::ShowLog(member)))];
             }
-            KeyCommand::Explain => return self.show_output(TeamAction::Explain(member), false),
-            KeyCommand::Diff => return self.show_output(TeamAction::ShowDiff(member), true),
+            KeyCommand::Explain => return self.show_output(TeamAction::Explain(member)),
+            KeyCommand::Review => {
+                if details.worktree.is_none() {
+                    return Vec::new();
+                }
+                let action = TeamAction::Review(Some(member));
+                return vec![Effect::RunHere(ChosenCommand::Action(action))];
+            }
             KeyCommand::DiffInPager => {
                 return vec![Effect::Page(ChosenCommand::Action(TeamAction::ShowDiff(member)))];
             }

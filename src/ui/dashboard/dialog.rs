@@ -149,8 +149,6 @@ pub(super) struct TextPage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PageKind {
     Text,
-    /// Coloured by the signs of its lines.
-    Diff,
     /// The keys that answer requests answer this one.
     Request(RequestId),
 }

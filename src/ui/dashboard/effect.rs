@@ -43,7 +43,7 @@ pub enum AfterRun {
     /// A line of output is shown at the bottom, more as a page.
     Report,
     /// The output is shown as a page with this title.
-    Page { title: String, is_diff: bool },
+    Page { title: String },
     /// If it succeeded, these words about the answered request stay on the screen for a while.
     Answered { words: String },
     /// It was the dry run of a merge. If it succeeded, its output is shown, and the person chooses

@@ -6,9 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Widget};
 use strum::VariantArray;
 
-use super::dialog::{
-    Confirmation, OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt,
-};
+use super::dialog::{Confirmation, OpenDialog, PromptKind, TeamPicker, TextPage, TextPrompt};
 use super::effect::PaletteCandidate;
 use super::form::ActionForm;
 use super::keys::{BINDINGS, KeyGroup};
@@ -115,12 +113,8 @@ fn help(dashboard: &Dashboard) -> Vec<Line<'static>> {
 fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) -> usize {
     let width = area.width.saturating_sub(4);
     let room = usize::from(width.saturating_sub(2));
-    let rows: Vec<Line<'static>> = match page.kind {
-        PageKind::Diff => page.lines.iter().map(|line| diff_line(line, room, theme)).collect(),
-        PageKind::Text | PageKind::Request(_) => {
-            page.lines.iter().flat_map(|line| wrap(painted(line, theme), room)).collect()
-        }
-    };
+    let rows: Vec<Line<'static>> =
+        page.lines.iter().flat_map(|line| wrap(painted(line, theme), room)).collect();
     let height = u16::try_from(rows.len()).unwrap_or(u16::MAX).saturating_add(2);
     let height = height.min(area.height.saturating_sub(2));
     let visible = usize::from(height.saturating_sub(2));
@@ -131,19 +125,6 @@ fn draw_page(page: &TextPage, area: Rect, buffer: &mut Buffer, theme: Theme) -> 
     let inner = window(&title, (width, height), area, buffer, theme);
     lines(&rows[first..], inner, buffer);
     first
-}
-
-fn diff_line(line: &str, width: usize, theme: Theme) -> Line<'static> {
-    let tone = match line.as_bytes() {
-        [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] | [b'd', b'i', b'f', b'f', ..] => {
-            Tone::Strong
-        }
-        [b'+', ..] => Tone::Good,
-        [b'-', ..] => Tone::Bad,
-        [b'@', b'@', ..] => Tone::Focus,
-        _ => Tone::Plain,
-    };
-    Line::styled(cut(line, width), theme.style(tone))
 }
 
 fn draw_question(question: &Confirmation, area: Rect, buffer: &mut Buffer, theme: Theme) {

@@ -4,12 +4,13 @@ use crossterm::event::{Event, KeyEvent, KeyEventKind};
 
 use super::dialog::{OpenDialog, PageKind, PromptKind, TeamPicker, TextPage, TextPrompt};
 use super::editor::LineEditor;
-use super::effect::{AfterRun, Effect, FinishedCommand, FormChoices};
+use super::effect::{AfterRun, ChosenCommand, Effect, FinishedCommand, FormChoices};
 use super::form::{ActionForm, DialogStep};
 use super::keys::{self, KeyCommand};
 use super::layout::Panel;
 use super::state::{Dashboard, MemberOrder};
 use super::targets::AnswerTarget;
+use super::team_action::TeamAction;
 use super::theme::Tone;
 use model::id::{MemberName, TaskId};
 use model::members::input::Text;
@@ -120,9 +121,8 @@ impl Dashboard {
                 self.show_answered(words + &more.collect::<String>(), now);
             }
             AfterRun::AskToMerge(member) if done.success => self.ask_to_merge(member, output),
-            AfterRun::Page { title, is_diff } if done.success => {
-                let kind = if is_diff { PageKind::Diff } else { PageKind::Text };
-                self.show_page(&title, &output, kind);
+            AfterRun::Page { title } if done.success => {
+                self.show_page(&title, &output, PageKind::Text);
             }
             AfterRun::Report
             | AfterRun::Page { .. }
@@ -328,6 +328,11 @@ impl Dashboard {
             KeyCommand::PreviousPanel => self.show(self.focus.next(-1)),
             KeyCommand::Show(panel) => self.show(panel),
             KeyCommand::Zoom => self.zoomed = !self.zoomed,
+            KeyCommand::Reviews if self.team.is_none() => {}
+            KeyCommand::Reviews => {
+                let action = TeamAction::Review(None);
+                return vec![Effect::RunHere(ChosenCommand::Action(action))];
+            }
             KeyCommand::Teams => {
                 self.dialog = Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 }));
                 return vec![Effect::ReadTeams];
@@ -390,7 +395,7 @@ impl Dashboard {
             | KeyCommand::HideOrShow
             | KeyCommand::Attach
             | KeyCommand::Shell
-            | KeyCommand::Diff
+            | KeyCommand::Review
             | KeyCommand::DiffInPager
             | KeyCommand::Commit
             | KeyCommand::Merge

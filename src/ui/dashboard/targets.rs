@@ -286,7 +286,7 @@ impl Dashboard {
             | KeyCommand::HideOrShow
             | KeyCommand::Attach
             | KeyCommand::Shell
-            | KeyCommand::Diff
+            | KeyCommand::Review
             | KeyCommand::DiffInPager
             | KeyCommand::Commit
             | KeyCommand::Merge
@@ -296,6 +296,10 @@ impl Dashboard {
             KeyCommand::NewTask => Ok("new task".to_owned()),
             KeyCommand::EndTeam => match &self.team {
                 Some(team) => Ok(format!("end {team}")),
+                None => Err("no team is open".to_owned()),
+            },
+            KeyCommand::Reviews => match &self.team {
+                Some(_) => Ok("reviews".to_owned()),
                 None => Err("no team is open".to_owned()),
             },
             KeyCommand::StartTeam => Ok("start a team".to_owned()),
@@ -381,7 +385,15 @@ impl Dashboard {
             {
                 return without("worktree on this machine");
             }
-            KeyCommand::Commit | KeyCommand::Merge if tree.is_none() => return without("worktree"),
+            KeyCommand::Commit
+            | KeyCommand::Merge
+            | KeyCommand::Review
+            | KeyCommand::DiffInPager
+                if tree.is_none() =>
+            {
+                return without("worktree");
+            }
+            KeyCommand::Review => "review",
             KeyCommand::Shell
                 if tree.is_none() && details.is_none_or(|details| details.cwd.is_none()) =>
             {

@@ -28,6 +28,8 @@ pub enum TeamAction {
     ShowLog(MemberName),
     Explain(MemberName),
     ShowDiff(MemberName),
+    /// Opens the review of a member's work, or the list of all work.
+    Review(Option<MemberName>),
     TryMerge(MemberName),
     /// Lands the commits of a member up to this one.
     Merge {
@@ -137,6 +139,8 @@ impl TeamAction {
             TeamAction::ShowLog(name) => format!("output of {name}"),
             TeamAction::Explain(name) => name.to_string(),
             TeamAction::ShowDiff(name) => format!("diff of {name}"),
+            TeamAction::Review(None) => "reviews".to_owned(),
+            TeamAction::Review(Some(name)) => format!("review of {name}"),
             TeamAction::TryMerge(name) => format!("dry run of the merge of {name}"),
             TeamAction::Merge { member, .. } => format!("merge the commits of {member}"),
             TeamAction::Answer { request, .. } => format!("answer {request}"),
