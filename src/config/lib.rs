@@ -4,6 +4,7 @@
 //! the nearest known key.
 
 pub mod agent_file;
+mod checks;
 pub mod claude_settings;
 mod error;
 pub mod hooks;

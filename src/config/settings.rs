@@ -22,13 +22,13 @@ use model::team::settings::Settings;
 use model::team::worktree::WorktreeRequest;
 
 /// The sections besides `[team]`. `member` contains only members that the lead starts by itself.
-pub(crate) const SECTIONS: [&str; 8] =
-    ["env", "rules", "role", "defaults", "worktree", "hook", "host", "member"];
+pub(crate) const SECTIONS: [&str; 9] =
+    ["env", "rules", "role", "defaults", "worktree", "hook", "check", "host", "member"];
 
 /// The lists of tables that a document has as tables keyed by `name`.
-const KEYED: [&str; 2] = ["host", "member"];
+const KEYED: [&str; 3] = ["check", "host", "member"];
 
-/// Returns the settings as a document with sorted keys. Hosts and members are keyed by name, so
+/// Returns the settings as a document with sorted keys. Checks, hosts and members are keyed by name, so
 /// that a dotted key can lead to one.
 pub fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
@@ -48,8 +48,11 @@ pub fn document(settings: &Settings) -> Table {
     if !hooks.is_empty() {
         document.insert("hook".to_owned(), hooks.into());
     }
+    let checks = settings.checks.iter();
+    let checks = checks.map(|of| (of.name.clone(), Value::Table(named_table(of))));
+    put(&mut document, "check", checks.collect());
     let hosts = settings.hosts.iter();
-    let hosts = hosts.map(|of| (of.name.to_string(), Value::Table(host(of))));
+    let hosts = hosts.map(|of| (of.name.to_string(), Value::Table(named_table(of))));
     put(&mut document, "host", hosts.collect());
     let members = settings.templates.iter().map(|template| {
         let first = template.names().first().map(ToString::to_string).unwrap_or_default();
@@ -301,9 +304,9 @@ fn hook(hook: &HookCommand) -> Table {
     table
 }
 
-/// Returns the table of a host, without its name.
-fn host(host: &HostConfig) -> Table {
-    let mut table = table_of(host);
+/// Returns the table of a check or a host, without its name.
+fn named_table(of: &impl Serialize) -> Table {
+    let mut table = table_of(of);
     table.remove("name");
     table
 }

@@ -11,6 +11,7 @@ use super::member::{DefaultsTable, MemberTable, member_spec};
 use super::roles::{RoleName, RoleTable, tools};
 use super::spec::{Manifest, MemberSpec, TeamMode};
 use super::task::TaskTable;
+use crate::checks::distinct_checks;
 use crate::hooks::{HookTable, hook_commands};
 use crate::hosts::distinct_hosts;
 use crate::value::TableList;
@@ -26,6 +27,7 @@ use model::members::environ::EnvRules;
 use model::members::placement::Layout;
 use model::members::rate_limit::ResumePolicy;
 use model::members::usage::Price;
+use model::team::check::TeamCheck;
 use model::team::followup::{Escalation, MAX_REMINDERS};
 use model::team::host::HostConfig;
 use model::team::role::Roles;
@@ -79,6 +81,8 @@ pub(super) struct ManifestTable {
     worktree: KeyedTable<Rules>,
     /// Commands that run at events. See `phalanx docs events hooks`.
     hook: TableList<HookTable>,
+    /// Commands that test the work of a member. See `phalanx docs review checks`.
+    check: TableList<TeamCheck>,
     /// Hosts on which members can run. See `phalanx docs hosts`.
     host: TableList<HostConfig>,
     /// The members of the team.
@@ -241,6 +245,7 @@ impl ManifestTable {
                 },
                 worktree: self.worktree.0,
                 hooks: hook_commands(self.hook, &mut faults),
+                checks: distinct_checks(self.check, &mut faults),
                 hosts: distinct_hosts(self.host, &mut faults),
                 budgets,
                 ..team.into_settings(form, links, &mut faults)

@@ -1,6 +1,7 @@
 //! The team file's types, team and member, as Claude Code writes them.
 
 pub mod brief;
+pub mod check;
 pub mod event;
 pub mod followup;
 pub mod hook;

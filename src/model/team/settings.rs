@@ -22,6 +22,7 @@ use crate::members::placement::{BackendKind, Layout};
 use crate::members::rate_limit::ResumePolicy;
 use crate::members::record::LaunchRequest;
 use crate::members::usage::Prices;
+use crate::team::check::TeamCheck;
 use crate::team::followup::ReminderPolicy;
 use crate::team::hook::HookCommand;
 use crate::team::host::HostConfig;
@@ -221,6 +222,9 @@ pub struct Settings {
     /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<HookCommand>,
+    /// Checks of members' work.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<TeamCheck>,
     /// Hosts defined in the manifest, in addition to those of the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostConfig>,
@@ -326,6 +330,7 @@ impl Settings {
             board: BoardPolicy::default(),
             routing: RoutingPolicy::default(),
             hooks: Vec::new(),
+            checks: Vec::new(),
             hosts: Vec::new(),
             templates: Vec::new(),
             access: AccessPolicy::default(),

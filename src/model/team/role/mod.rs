@@ -12,10 +12,13 @@ use crate::decisions::rules::Rule;
 use crate::mail::access::LinkAccess;
 use crate::members::mode::Mode;
 
+/// The role of members that review the work of others.
+pub const REVIEWER: &str = "reviewer";
+
 /// Roles that need no definition: they are only names.
 pub const PLAIN: [&str; 8] = [
     "engineer",
-    "reviewer",
+    REVIEWER,
     "tester",
     "architect",
     "deployer",
