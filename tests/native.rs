@@ -35,6 +35,12 @@ fn tmux_commands_of_the_readme_lead_two_native_claudes_to_merged_work() {
     run_to_its_end("way-in.sh");
 }
 
+/// The story of docs/review.md: comments, changes, answers, a squash, a conflict and its end.
+#[test]
+fn tmux_work_of_two_native_claudes_is_reviewed_and_landed() {
+    run_to_its_end("review.sh");
+}
+
 #[test]
 fn claude_over_acp_completes_a_lifecycle_in_a_team() {
     run_over_acp("claude", "claude-agent-acp");

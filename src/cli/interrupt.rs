@@ -1,14 +1,21 @@
 //! Runs long work that a person can interrupt with a signal.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
 use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::fail::Failure;
 use ops::Kind;
+use sys::exec::CancelToken;
 use sys::signal::Signals;
+
+/// Time limit for cancelled work to end.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Creates a single-threaded runtime for one verb.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
@@ -33,6 +40,33 @@ pub(super) fn run_interruptible<T: Send + 'static>(
         }
     });
     // Not waited for: the thread may be blocked for long, and the process is about to exit.
+    runtime.shutdown_background();
+    result
+}
+
+/// Runs `work` until it ends or a signal arrives. A signal cancels it: it is waited for, for a few
+/// seconds, so that it ends the programs that it runs.
+///
+/// # Errors
+/// As [`run_interruptible`].
+pub(super) fn run_cancellable<T: Send + 'static>(
+    cancel: &CancelToken,
+    interrupted: Failure,
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let mut work = pin!(run_on_thread(work));
+        tokio::select! {
+            done = &mut work => done,
+            _signal = signals.recv() => {
+                cancel.cancel();
+                let _ = timeout(CANCELLED_WITHIN, work).await;
+                Err(interrupted)
+            }
+        }
+    });
     runtime.shutdown_background();
     result
 }

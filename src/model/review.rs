@@ -1,5 +1,6 @@
 //! Comments on the work of members, and what each reviewer has looked at.
 
+mod check;
 mod message;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use crate::id::{MemberName, TaskId};
 use crate::text;
 use crate::time::Timestamp;
 
+pub use check::{CheckEnd, CheckRun};
 pub use message::review_message;
 
 /// Maximum number of comments of a team. Resolved ones are dropped first.
@@ -35,6 +37,15 @@ pub struct TeamReview {
     /// By reviewer, then by the member whose work it is.
     #[serde(default)]
     pub looks: BTreeMap<MemberName, BTreeMap<MemberName, ReviewLook>>,
+    /// By the member whose work was checked, then by the name of the check.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<MemberName, BTreeMap<String, CheckRun>>,
+    /// By the member whose work was passed, the last one of each reviewer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub passes: BTreeMap<MemberName, Vec<ReviewPass>>,
+    /// Work that was dropped, by member: the snapshot that does not wait for a review.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped: BTreeMap<MemberName, String>,
 }
 
 /// The id of a comment, `R12`. It is unique in its team.
@@ -229,6 +240,19 @@ pub struct ReviewLook {
     pub viewed: BTreeMap<String, String>,
 }
 
+/// A reviewer's word that work can land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewPass {
+    /// The reviewer.
+    pub by: MemberName,
+    /// The snapshot that was reviewed.
+    pub commit: String,
+    pub at: Timestamp,
+    /// The reviewer's summary.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
 /// A comment, and where its lines are in the snapshot that is shown now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlacedComment {
@@ -306,6 +330,12 @@ impl TeamReview {
         who: &'r MemberName,
     ) -> impl Iterator<Item = &'r ReviewComment> {
         self.comments.iter().filter(move |comment| comment.sent.is_some() || comment.by == *who)
+    }
+
+    /// Returns the reviewers that have passed the work of a member at this snapshot.
+    pub fn passed_by(&self, member: &MemberName, snapshot: &str) -> Vec<MemberName> {
+        let passes = self.passes.get(member).into_iter().flatten();
+        passes.filter(|pass| pass.commit == snapshot).map(|pass| pass.by.clone()).collect()
     }
 
     /// Adds a comment and returns its id. Drops the oldest resolved ones if there are too many.

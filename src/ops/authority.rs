@@ -79,16 +79,17 @@ impl Action {
                 "`status`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
                  `task get`, `task graph`, `task search`, `task export`, `task scopes`, `team show`, `team set` \
                  without a key, `worktree list`, `worktree diff`, `worktree merge --dry-run`, `handoff list`, `handoff get`, \
-                 `review`, `review overview`, `review show`, `review list`"
+                 `review`, `review overview`, `review show`, `review list`, `review conflicts`"
             }
             Action::Talk => {
                 "`send`, `broadcast`, `handoff send`, `plan submit`, `ask permission`, `review comment`, `review discard`, \
-                 `review send`, `review answer`, `review resolve`, `review reopen`"
+                 `review send`, `review answer`, `review resolve`, `review reopen`, `review pass`"
             }
             Action::Task => {
                 "`task create`, `task claim`, `task update`, `task complete`, `task review`, `task cancel`, `task fail`, \
                  `task retry`, `retry`, `task release`, `task assign`, `task block`, `task unblock`, `task comment`, \
-                 `task progress`, `task attach`, `task remind`, `task unremind`, `task delete`, `task import`"
+                 `task progress`, `task attach`, `task remind`, `task unremind`, `task delete`, `task import`, \
+                 `review conflicts --task`"
             }
             Action::Spawn => "`spawn`, as far as the caller's depth allows",
             Action::Serve => "`worker`, `wrap`, `hook`",
@@ -103,11 +104,13 @@ impl Action {
             Action::MovePane => "`focus`, `hide`, `show`",
             Action::Type => "`type`, `keys`",
             Action::RemoveWorktree => "`worktree remove`",
-            Action::LandWork => "`worktree merge`, `worktree undo`",
+            Action::LandWork => {
+                "`worktree merge`, `worktree undo`, `review check`, `review approve` that lands or checks"
+            }
             Action::DeleteFile => "`workspace delete` of a file that the member wrote",
             Action::Shutdown => "`shutdown`, `kill`",
             Action::Decide => "`answer` to a plan or a permission",
-            Action::DecideTask => "`task approve`, `task reject`",
+            Action::DecideTask => "`task approve`, `task reject`, `review approve`, `review drop`",
             Action::Restart => "`restart`, `rename`",
             Action::Resume => "`resume`",
             Action::SetMode => "`mode`",

@@ -42,6 +42,9 @@ pub use views::explain::explain;
 pub use views::home::home;
 pub use views::logs::log_line;
 pub use views::ps::ps;
-pub use views::review::{review_comments, review_overview, review_page, sent_review};
+pub use views::review::{
+    checked_work, dropped_work, review_comments, review_overview, review_page, sent_review,
+    work_conflicts,
+};
 pub use views::status::{StatusFormat, ended_runs, shutdowns, status, team_lines, team_list};
 pub use views::status_line::{StatusLineFormat, status_line};

@@ -2,6 +2,7 @@
 //! removes it. Removal is never forced where work could be lost (EN-07).
 
 mod condition;
+mod conflict;
 mod content;
 mod copy;
 mod error;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use sys::fs;
 
 pub use condition::RemovalOutcome;
+pub use conflict::{ConflictHunk, ConflictedFile};
 pub use copy::{CopyTraits, HostRepository, WORKTREES, WorktreeState};
 pub use error::WorktreeError;
 pub use exchange::LARGEST_BUNDLE;

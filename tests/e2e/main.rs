@@ -92,6 +92,7 @@ mod requests;
 mod results;
 mod resume;
 mod review;
+mod review_decisions;
 mod roles;
 mod rules;
 mod self_test;

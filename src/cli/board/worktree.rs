@@ -13,9 +13,11 @@ use model::id::MemberName;
 use model::team::worktree::LandingKind;
 use model::text;
 use ops::authority::Action;
+use ops::review::checks;
 use ops::team::landing::{LandRequest, LandingReport};
 use ops::team::worktree::{Preview, Standing};
 use ops::{self, Kind};
+use sys::exec::CancelToken;
 use ui::{self, WorktreeRow};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
@@ -71,9 +73,13 @@ pub(crate) struct MergeArgs {
     #[serde(default)]
     message: Option<String>,
     /// Leave uncommitted work where it is.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "check")]
     #[serde(default)]
     leave_uncommitted: bool,
+    /// Only if the team's checks pass.
+    #[arg(long, conflicts_with_all = ["head", "dry_run"])]
+    #[serde(default)]
+    check: bool,
 }
 
 impl MergeArgs {
@@ -178,9 +184,11 @@ fn preview_lines(name: &MemberName, found: &Preview) -> String {
 
 fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
     let (team, name) = setup.member(&merge.name, Action::LandWork)?;
+    let (ctx, cancel) = (&setup.ctx, CancelToken::default());
+    let checked = merge.check.then(|| checks::require(ctx, &team, &name, &cancel)).transpose()?;
     let request = LandRequest {
         kind: merge.kind(),
-        head: merge.head.clone(),
+        head: merge.head.clone().or(checked),
         message: merge.message.clone(),
         leaves_uncommitted: merge.leave_uncommitted,
     };
@@ -189,7 +197,7 @@ fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-fn landing_lines(report: &LandingReport) -> String {
+pub(crate) fn landing_lines(report: &LandingReport) -> String {
     let LandingReport { name, from, into, landed, uncommitted, later } = report;
     let (from, into) = (text::line(from), text::line(into));
     let commit: String = landed.new.chars().take(12).collect();

@@ -65,6 +65,15 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("rules", "remove", "the action remove", "it is an action"),
     ("review", "name", "the action show", "it is an action"),
     (
+        "review approve",
+        "",
+        "TeamTasks approve, then Worktrees merge",
+        "two tools do the same in two steps",
+    ),
+    ("review check", "", "Worktrees merge with `check`", "it runs them before the work lands"),
+    ("review drop", "", "TeamTasks cancel", "a person keeps the list short"),
+    ("review conflicts", "", "Worktrees merge with `dry_run`", "it names the files"),
+    (
         "shutdown",
         "no_wait",
         "SendMessage with `type` shutdown_request",

@@ -478,7 +478,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Worktrees",
         description: "Git worktrees of members: list, diff (name), merge (name), which lands the commits on the main branch, \
-            or only checks for conflicts with dry_run, undo the last merge, remove (name), if nothing is lost.",
+            or only tries it with dry_run, undo the last merge, remove (name), if nothing is lost.",
         audience: Everyone,
         actions: &[
             worktree("list", Reads, &["worktree list"]),
@@ -491,7 +491,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Reviews",
         description: "Review members: show (name) lists files and comments, comment (name, text, at), send (name) your \
-            drafts, resolve, reopen; authors answer (id). Worktrees diff shows changes.",
+            drafts, resolve, reopen, pass; authors answer (id).",
         audience: Everyone,
         actions: &[
             review("overview", Reads, &["review", "review overview"]),
@@ -503,6 +503,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             review("answer", Writes, &["review answer"]),
             review("resolve", Writes, &["review resolve"]),
             review("reopen", Writes, &["review reopen"]),
+            review("pass", Writes, &["review pass"]),
         ],
     },
     ToolDefinition {

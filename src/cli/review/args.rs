@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
+use super::decide::{ApproveArgs, CheckArgs, ConflictsArgs};
 use crate::args::{self, MemberArg};
 use crate::json;
 use model::review::{AnswerKind, CommentId, CommentKind};
@@ -72,6 +73,23 @@ pub(crate) enum ReviewVerb {
         /// The reason.
         text: String,
     },
+    /// Say that you have reviewed the work, and nothing is left to change.
+    #[command(after_help = "For members that review. The lead gets a message, and decides.")]
+    Pass {
+        /// Its author.
+        name: String,
+        /// For the lead.
+        #[serde(default)]
+        text: Option<String>,
+    },
+    Check(CheckArgs),
+    Approve(ApproveArgs),
+    /// Cancel the task in review, and take the work off the list until it changes.
+    #[command(
+        after_help = "Files and commits stay. `phalanx worktree remove NAME` removes a worktree."
+    )]
+    Drop(MemberArg),
+    Conflicts(ConflictsArgs),
 }
 
 /// Draft a comment on the work of a member.
@@ -113,11 +131,11 @@ pub(crate) struct AnswerCommentArgs {
     #[serde(deserialize_with = "comment_id")]
     #[schemars(with = "String")]
     pub(crate) id: CommentId,
-    /// The kind of the answer.
+    /// Its kind.
     #[arg(value_parser = args::word::<AnswerKind>(), value_name = "ANSWER")]
     #[schemars(schema_with = "json::words::<AnswerKind>")]
     pub(crate) answer: AnswerKind,
-    /// The change, the reason or the reply.
+    /// Change, reason or reply.
     #[serde(default)]
     pub(crate) text: Option<String>,
 }

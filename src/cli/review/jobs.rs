@@ -41,19 +41,24 @@ enum ActionRequest {
     Perform(ReviewAction),
     Comments { member: MemberName, snapshot: String },
     Message { number: u64, member: MemberName },
+    Conflicts { number: u64, member: MemberName },
 }
 
-/// The threads. A drop waits until the actions are done, and cancels the rest.
+/// The threads. A drop waits until the actions are done, and cancels the rest, also checks.
 pub(crate) struct ReviewJobs {
     source: Arc<dyn ReviewSource>,
     news: UnboundedSender<ReviewNews>,
     list: Sender<ListRequest>,
     /// `None` only while it is dropped.
     actions: Option<Sender<ActionRequest>>,
-    /// Disconnected when the thread that acts has ended.
+    /// Disconnected when the threads that act have ended.
     acting: Receiver<()>,
+    /// Given to each thread that acts. `None` only while it is dropped.
+    is_acting: Option<Sender<()>>,
     /// Cancels the changes that are being read.
     opening: CancelToken,
+    /// Ends the checks that run.
+    checking: CancelToken,
 }
 
 impl ReviewJobs {
@@ -75,14 +80,16 @@ impl ReviewJobs {
             read_works(&*reader, &target, &list_requests);
         })?;
         let (actor, target) = (Arc::clone(&source), news.clone());
+        let acts = is_acting.clone();
         thread::Builder::new().name("review".to_owned()).spawn(move || {
-            let _is_acting = is_acting;
+            let _acts = acts;
             for request in action_requests {
                 let _ = target.send(act(&*actor, request));
             }
         })?;
-        let opening = CancelToken::default();
-        Ok(ReviewJobs { source, news, list, actions: Some(actions), acting, opening })
+        let (opening, checking) = (CancelToken::default(), CancelToken::default());
+        let (actions, is_acting) = (Some(actions), Some(is_acting));
+        Ok(ReviewJobs { source, news, list, actions, acting, is_acting, opening, checking })
     }
 
     /// Begins to carry out an effect. The driver itself handles those on the terminal.
@@ -99,6 +106,10 @@ impl ReviewJobs {
             ReviewEffect::ReadMessage { number, member } => {
                 self.act(ActionRequest::Message { number, member });
             }
+            ReviewEffect::ReadConflicts { number, member } => {
+                self.act(ActionRequest::Conflicts { number, member });
+            }
+            ReviewEffect::Perform(action @ ReviewAction::Check { .. }) => self.check(action),
             ReviewEffect::Perform(action) => self.act(ActionRequest::Perform(action)),
             ReviewEffect::Quit | ReviewEffect::Suspend | ReviewEffect::Redraw => {}
         }
@@ -107,6 +118,22 @@ impl ReviewJobs {
     fn act(&self, request: ActionRequest) {
         if let Some(actions) = &self.actions {
             let _ = actions.send(request);
+        }
+    }
+
+    /// Runs checks on a thread of their own, since they can take long.
+    fn check(&self, action: ReviewAction) {
+        let (source, cancel) = (Arc::clone(&self.source), self.checking.clone());
+        let (news, failed) = (self.news.clone(), action.clone());
+        let acts = self.is_acting.clone();
+        let started = thread::Builder::new().name("checks".to_owned()).spawn(move || {
+            let _acts = acts;
+            let words = contained(|| source.perform(&action, &cancel));
+            let _ = news.send(ReviewNews::Done { action, words });
+        });
+        if let Err(e) = started {
+            let words = Err(format!("cannot start a thread: {e}"));
+            let _ = self.news.send(ReviewNews::Done { action: failed, words });
         }
     }
 
@@ -133,8 +160,9 @@ impl ReviewJobs {
 impl Drop for ReviewJobs {
     fn drop(&mut self) {
         self.opening.cancel();
+        self.checking.cancel();
         let _ = self.list.send(ListRequest::End);
-        self.actions = None;
+        (self.actions, self.is_acting) = (None, None);
         // Disconnected once all actions are done.
         let _ = self.acting.recv_timeout(LAST_ACTIONS);
     }
@@ -148,7 +176,7 @@ fn contained<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 fn act(source: &dyn ReviewSource, request: ActionRequest) -> ReviewNews {
     match request {
         ActionRequest::Perform(action) => {
-            let words = contained(|| source.perform(&action));
+            let words = contained(|| source.perform(&action, &CancelToken::default()));
             ReviewNews::Done { action, words }
         }
         ActionRequest::Comments { member, snapshot } => {
@@ -157,6 +185,9 @@ fn act(source: &dyn ReviewSource, request: ActionRequest) -> ReviewNews {
         }
         ActionRequest::Message { number, member } => {
             ReviewNews::Message { number, text: contained(|| source.message(&member)) }
+        }
+        ActionRequest::Conflicts { number, member } => {
+            ReviewNews::Conflicts { number, text: contained(|| source.conflicts(&member)) }
         }
     }
 }

@@ -99,7 +99,22 @@ impl ReviewSource for FakeTeam {
         Ok("Review".to_owned())
     }
 
-    fn perform(&self, action: &ReviewAction) -> Result<String, String> {
+    fn conflicts(&self, member: &MemberName) -> Result<String, String> {
+        self.note(format!("conflicts {member}"));
+        Ok("none".to_owned())
+    }
+
+    fn perform(&self, action: &ReviewAction, cancel: &CancelToken) -> Result<String, String> {
+        if matches!(action, ReviewAction::Check { .. }) {
+            self.note("checking".to_owned());
+            let limit = Deadline::after(LIMIT);
+            while !cancel.is_cancelled() {
+                assert!(!limit.expired(), "cancelled in time");
+                sleep(Duration::from_millis(2));
+            }
+            self.note("ended".to_owned());
+            return Ok("done".to_owned());
+        }
         let open = self.gate.0.lock().expect("the gate");
         let waited = self.gate.1.wait_timeout_while(open, LIMIT, |is_open| !*is_open);
         drop(waited.expect("the gate"));
@@ -223,4 +238,24 @@ fn rv_19_panic_of_a_thread_is_a_problem_on_the_screen() {
     assert!(problem.contains("internal error"), "{problem}");
     jobs.take(ReviewEffect::ReadList);
     assert_eq!(next(&mut news), ReviewNews::List(Ok(WorkList::default())));
+}
+
+/// RV-23: checks take long. They hold up no other action, and end with the program.
+#[test]
+fn rv_23_checks_hold_up_no_action_and_end_with_the_screen() {
+    let (team, mut jobs, mut news) = started(FakeTeam::default());
+    team.open_gate();
+    let commit = "snapshot".to_owned();
+    let check = ReviewAction::Check { member: name("ada"), commit: commit.clone() };
+    jobs.take(ReviewEffect::Perform(check));
+    let limit = Deadline::after(LIMIT);
+    while !team.calls().contains(&"checking".to_owned()) {
+        assert!(!limit.expired(), "started in time");
+        sleep(Duration::from_millis(2));
+    }
+    jobs.take(ReviewEffect::Perform(ReviewAction::NoteLook { member: name("bob"), commit }));
+    let done = next(&mut news);
+    assert!(matches!(done, ReviewNews::Done { action: ReviewAction::NoteLook { .. }, .. }));
+    drop(jobs);
+    assert_eq!(team.calls(), ["checking", "perform Some(\"bob\")", "ended"]);
 }

@@ -1,6 +1,7 @@
 //! `review` and its subcommands.
 
 mod args;
+mod decide;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
@@ -21,7 +22,7 @@ use model::review::{CommentId, LineSide};
 use ops::authority::Action;
 use ops::review::comments::{self, NewComment};
 use ops::review::place::{self, GivenPlace};
-use ops::review::{changes, overview, page, send};
+use ops::review::{changes, overview, page, pass, send};
 use ops::{self, TeamStore};
 use sys::env;
 use sys::exec::CancelToken;
@@ -49,6 +50,11 @@ pub(crate) fn perform(setup: &Setup, verb: &ReviewVerb) -> VerbResult {
         ReviewVerb::Send(named) => send(setup, &named.name),
         ReviewVerb::Answer(args) => answer(setup, args),
         ReviewVerb::Resolve { ids } => resolve(setup, ids),
+        ReviewVerb::Pass { name, text } => pass(setup, name, text.as_deref()),
+        ReviewVerb::Check(args) => decide::check(setup, args),
+        ReviewVerb::Approve(args) => decide::approve(setup, args),
+        ReviewVerb::Drop(named) => decide::drop_work(setup, &named.name),
+        ReviewVerb::Conflicts(args) => decide::conflicts(setup, args),
         ReviewVerb::Reopen { id, text } => reopen(setup, *id, text),
     }
 }
@@ -167,6 +173,13 @@ fn resolve(setup: &Setup, ids: &[CommentId]) -> VerbResult {
         let lines = resolved.iter().map(|comment| format!("{} is resolved", comment.id));
         lines.collect::<Vec<_>>().join("\n")
     })?;
+    Ok(Exit::DONE)
+}
+
+fn pass(setup: &Setup, given: &str, text: Option<&str>) -> VerbResult {
+    let (team, name) = author(setup, given, Action::Talk)?;
+    let passed = pass::pass(&setup.ctx, &team, &name, text)?;
+    setup.out.confirm(&passed, || format!("the lead knows that the work of {name} can land"))?;
     Ok(Exit::DONE)
 }
 

@@ -51,13 +51,16 @@ pub(crate) trait ReviewSource: Send + Sync + 'static {
     /// Returns what the reviewer saw last of the work of a member.
     fn look(&self, member: &MemberName) -> Result<Option<ReviewLook>, String>;
 
+    /// Returns the conflicts of the work of a member with the branch, as a text.
+    fn conflicts(&self, member: &MemberName) -> Result<String, String>;
+
     /// Returns the message that would be sent.
     fn message(&self, member: &MemberName) -> Result<String, String>;
 
     /// Carries out an action and returns its result in words, which are not shown for records. It
     /// refuses an action whose commit, message or branch is not the current one: the person has
     /// decided about what was on the screen.
-    fn perform(&self, action: &ReviewAction) -> Result<String, String>;
+    fn perform(&self, action: &ReviewAction, cancel: &CancelToken) -> Result<String, String>;
 
     /// Calls `on_change` when the team changes, until the returned value is dropped.
     fn watch(&self, on_change: Box<dyn Fn() + Send>) -> Result<Box<dyn Any>, String>;

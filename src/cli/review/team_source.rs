@@ -5,19 +5,18 @@ use std::any::Any;
 use std::slice;
 
 use super::source::{PatchRange, ReviewSource, ReviewedWork};
-use model::board::task::TaskAction;
 use model::id::{HostName, MemberName};
 use model::review::{PlacedComment, ReviewLook};
 use ops::authority::{self, Action};
-use ops::board::task;
 use ops::review::changes::{self, PatchOptions};
+use ops::review::checks::{self, WorkCheck};
 use ops::review::comments::{self, NewComment};
+use ops::review::decide::{self, Approval};
 use ops::review::overview::{self, ReviewOverview, ReviewRow};
 use ops::review::tasks::{self, TaskInReview};
-use ops::review::{place, send};
-use ops::team::hooks;
+use ops::review::{conflicts, place, send};
 use ops::team::landing::{self, LandRequest};
-use ops::{Context, OpsError, TaskStep, TeamStore};
+use ops::{Context, OpsError, TeamStore};
 use sys::exec::CancelToken;
 use ui::review::{
     ListedOverlap, ListedTask, ListedWork, ReviewAction, SeenWork, WorkChanges, WorkList,
@@ -79,12 +78,17 @@ impl ReviewSource for TeamSource {
         comments::look(&self.ctx, &self.team, member).map_err(text)
     }
 
+    fn conflicts(&self, member: &MemberName) -> Result<String, String> {
+        let found = conflicts::find(&self.ctx, &self.team, member).map_err(text)?;
+        Ok(ui::work_conflicts(&found))
+    }
+
     fn message(&self, member: &MemberName) -> Result<String, String> {
         send::message(&self.ctx, &self.team, member).map_err(text)
     }
 
-    fn perform(&self, action: &ReviewAction) -> Result<String, String> {
-        self.carry_out(action).map_err(text)
+    fn perform(&self, action: &ReviewAction, cancel: &CancelToken) -> Result<String, String> {
+        self.carry_out(action, cancel).map_err(text)
     }
 
     fn watch(&self, on_change: Box<dyn Fn() + Send>) -> Result<Box<dyn Any>, String> {
@@ -98,7 +102,7 @@ impl TeamSource {
         authority::enter(&self.ctx, &self.team, action, slice::from_ref(member))
     }
 
-    fn carry_out(&self, action: &ReviewAction) -> Result<String, OpsError> {
+    fn carry_out(&self, action: &ReviewAction, cancel: &CancelToken) -> Result<String, OpsError> {
         let (ctx, team) = (&self.ctx, &self.team);
         match action {
             ReviewAction::Draft { member, kind, place, base, commit, text } => {
@@ -142,17 +146,52 @@ impl TeamSource {
                 let report = send::send(ctx, team, member)?;
                 Ok(ui::sent_review(&report))
             }
-            ReviewAction::Approve { member, task, commit } => {
+            ReviewAction::Approve { member, task, commit, landing } => {
                 self.enter(Action::DecideTask, member)?;
-                let reviewed = changes::reviewed(ctx, team, member, &CancelToken::default())?;
-                if reviewed.snapshot != *commit {
+                if landing.is_some() {
+                    self.enter(Action::LandWork, member)?;
+                }
+                if tasks::task_in_review(team, member)?.is_none_or(|found| found.id != *task) {
+                    return Err(changed(&format!("task #{task} is not in review: it has changed")));
+                }
+                let approval = Approval {
+                    commit: Some(commit.clone()),
+                    landing: *landing,
+                    leaves_uncommitted: true,
+                    checks: false,
+                };
+                let done = decide::approve(ctx, team, member, &approval)?;
+                let complaints = done.complaints.iter().map(|complaint| format!("; {complaint}"));
+                let complaints: String = complaints.collect();
+                let landed = done.landed.map(|landed| landed_words(member, &landed.into));
+                let landed = landed.map(|words| format!("; {words}")).unwrap_or_default();
+                Ok(format!("task #{task} is completed{landed}{complaints}"))
+            }
+            ReviewAction::Drop { member, commit } => {
+                self.enter(Action::DecideTask, member)?;
+                let report = decide::drop_work(ctx, team, member, Some(commit))?;
+                Ok(ui::dropped_work(&report))
+            }
+            ReviewAction::Check { member, commit } => {
+                self.enter(Action::LandWork, member)?;
+                if changes::reviewed(ctx, team, member, cancel)?.snapshot != *commit {
                     return Err(changed("the work has changed"));
                 }
-                let hooks = hooks::load_hooks(ctx, team);
-                let step = TaskStep::of(TaskAction::Approve);
-                let done = task::act(ctx, team, &hooks, *task, &ctx.speaker, &step)?;
-                let complaints = done.complaints.iter().map(|complaint| format!("; {complaint}"));
-                Ok(format!("task #{task} is completed{}", complaints.collect::<String>()))
+                let done = checks::run(ctx, team, member, &[], cancel)?;
+                let results: Vec<String> = done.checks.iter().map(WorkCheck::words).collect();
+                let words = format!("{member}: {}", results.join(", "));
+                if done.has_passed() {
+                    return Ok(words);
+                }
+                Err(OpsError::Failed { problem: format!("{words}\n{}", ui::checked_work(&done)) })
+            }
+            ReviewAction::GiveConflicts { member, commit } => {
+                self.enter(Action::Task, member)?;
+                if conflicts::find(ctx, team, member)?.commit != *commit {
+                    return Err(changed("the work has changed"));
+                }
+                let task = conflicts::give_task(ctx, team, member)?;
+                Ok(format!("{member} has task #{}: {}", task.id, task.subject))
             }
             ReviewAction::Land { member, head, kind } => {
                 self.enter(Action::LandWork, member)?;
@@ -163,7 +202,7 @@ impl TeamSource {
                     leaves_uncommitted: true,
                 };
                 let landed = landing::land(ctx, team, member, &request)?;
-                Ok(format!("the work of {member} is on {}; u takes it back", landed.into))
+                Ok(landed_words(member, &landed.into))
             }
             ReviewAction::Undo { into, main } => {
                 authority::enter(ctx, team, Action::LandWork, &[])?;
@@ -185,6 +224,10 @@ impl TeamSource {
             }
         }
     }
+}
+
+fn landed_words(member: &MemberName, into: &str) -> String {
+    format!("the work of {member} is on {into}; u takes it back")
 }
 
 /// Returns the refusal of a decision about something that was on the screen and is different now.
@@ -227,6 +270,8 @@ fn listed_work(row: ReviewRow) -> ListedWork {
         task: row.task.map(listed_task),
         seen,
         comments: row.comments,
+        checks: row.checks,
+        passed_by: row.passed_by,
         member: row.name,
         changes: row.work.map(|work| WorkChanges {
             base: work.base,

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use super::link::{GIT, HostLink};
 use super::wire::{CommitRequest, HostRequest, SentBundle};
 use crate::{Context, OpsError};
+use model::members::environ::EnvRules;
+use model::review::CheckRun;
+use model::team::check::TeamCheck;
 use model::team::worktree::{Checkout, Condition, RepositoryCopy};
 use store::TeamStore;
 use sys::rand;
@@ -56,6 +59,16 @@ impl<'a> AwayWorktree<'a> {
             Some(snapshot) => Ok((snapshot, from)),
             None => Err(WorktreeError::NoDirectory { path: self.checkout.path.clone() }.into()),
         }
+    }
+
+    /// Runs a check in the worktree.
+    ///
+    /// # Errors
+    /// Failures of the host and of the connection.
+    pub(crate) fn check(&self, check: &TeamCheck, env: &EnvRules) -> Result<CheckRun, OpsError> {
+        let (checkout, limit) = (self.checkout.clone(), check.limit() + GIT);
+        let request = HostRequest::Check { checkout, check: check.clone(), env: env.clone() };
+        self.link.call(request, limit)
     }
 
     /// Tries to merge the member's commits.

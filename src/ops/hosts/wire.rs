@@ -10,9 +10,11 @@ use crate::hosts::log_part::{LogPart, LogRange};
 use backend::Label;
 use model::id::{HostName, Incarnation, MemberName, TeamName};
 use model::mail::scope::Scope;
+use model::members::environ::EnvRules;
 use model::members::input::Input;
 use model::members::launch::LaunchSpec;
 use model::members::placement::{BackendKind, Layout, Placement};
+use model::team::check::TeamCheck;
 use model::team::settings::BackendChoice;
 use model::team::worktree::Checkout;
 use model::time::Timestamp;
@@ -80,6 +82,12 @@ pub(crate) enum HostRequest {
     Worktree(Checkout),
     /// Replies with a [`WorktreeState`] that has a snapshot.
     Snapshot(Checkout),
+    /// Runs a check in a worktree and replies with a [`CheckRun`](model::review::CheckRun).
+    Check {
+        checkout: Checkout,
+        check: TeamCheck,
+        env: EnvRules,
+    },
     /// Pushes commits, or replies with a [`SentBundle`].
     Send(CommitRequest),
     /// Removes a worktree that is still in the state that was seen, and replies with a

@@ -2,9 +2,13 @@
 //! and comments on them from the draft to the answer.
 
 pub mod changes;
+pub mod checks;
 pub mod comments;
+pub mod conflicts;
+pub mod decide;
 pub mod overview;
 pub mod page;
+pub mod pass;
 pub mod place;
 pub mod send;
 pub mod tasks;

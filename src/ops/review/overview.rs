@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::changes::snapshot_of;
+use super::checks::{WorkCheck, last_run};
 use super::comments;
 use super::tasks::{TaskInReview, tasks_in_review};
 use crate::team::worktree::{UnreachableHosts, must_be_here, repository};
@@ -58,6 +59,10 @@ pub struct ReviewRow {
     pub comments: CommentCounts,
     /// The snapshot that the speaker saw last.
     pub seen: Option<String>,
+    /// The checks of the team, with their results on this work.
+    pub checks: Vec<WorkCheck>,
+    /// The reviewers that find nothing left to change in the work as it is.
+    pub passed_by: Vec<MemberName>,
     /// The work, or the reason why git or its host could not tell.
     #[serde(flatten, serialize_with = "work_or_problem")]
     pub work: Result<WaitingWork, String>,
@@ -127,14 +132,15 @@ type FindOutcome = Result<Option<FoundWork>, String>;
 /// # Errors
 /// Files of the team that cannot be read; [`OpsError::Worktree`] if the main branch cannot be read.
 pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsError> {
-    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let settings = team.settings()?;
+    let (all, checks) = settings.map(|of| (of.checkouts, of.checks)).unwrap_or_default();
     let (into, main) = main_branch(ctx, team, &all)?.unwrap_or_default();
     let mut overview = ReviewOverview { into, main, ..ReviewOverview::default() };
     let mut tasks = tasks_in_review(team)?;
     let mut review = team.review()?;
     let comments = comments::visible(ctx, team, &review, None)?;
     let looks = review.looks.remove(&ctx.speaker).unwrap_or_default();
-    let mut row = |name: MemberName, work| {
+    let mut row = |name: MemberName, work: Result<WaitingWork, String>| {
         let is_of = |task: &&TaskInReview| {
             task.owner.as_deref().is_some_and(|owner| name.clashes_with(owner))
         };
@@ -142,11 +148,15 @@ pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsEr
         tasks.retain(|other| task.as_ref().is_none_or(|task| task.id != other.id));
         let comments = count(comments.iter().filter(|comment| comment.member == name));
         let seen = looks.get(&name).map(|look| look.commit.clone());
-        ReviewRow { name, task, comments, seen, work }
+        let snapshot = work.as_ref().map(|work| work.snapshot.as_str()).unwrap_or_default();
+        let last = checks.iter().map(|check| last_run(check, &review, &name, snapshot));
+        let passed_by = review.passed_by(&name, snapshot);
+        ReviewRow { checks: last.collect(), name, task, comments, seen, passed_by, work }
     };
     let mut found = Vec::new();
     for (name, outcome) in outcomes(ctx, team, &all) {
         match outcome {
+            Ok(Some(one)) if review.dropped.get(&name) == Some(&one.work.snapshot) => {}
             Ok(Some(one)) => {
                 overview.work.push(row(name, Ok(one.work.clone())));
                 found.push(one);

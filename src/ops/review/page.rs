@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::changes::{Reviewed, reviewed};
+use super::checks::{self, WorkCheck};
 use super::place::placed;
 use super::tasks::{TaskInReview, task_in_review};
 use crate::board::task;
@@ -22,6 +23,10 @@ pub struct ReviewPage {
     pub reviewed: Reviewed,
     /// The task that waits for the review.
     pub task: Option<TaskInReview>,
+    /// The checks of the team, with their results on this work.
+    pub checks: Vec<WorkCheck>,
+    /// The reviewers that find nothing left to change in the work as it is.
+    pub passed_by: Vec<MemberName>,
     /// The changed files.
     pub files: Vec<ChangedFile>,
     pub comments: Vec<PlacedComment>,
@@ -37,7 +42,10 @@ pub fn show(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Review
     let task = task_in_review(team, name)?;
     let repository = repository(ctx, &checkout_of(team, name)?);
     let files = repository.changed_files(&reviewed.base, &reviewed.snapshot)?;
-    Ok(ReviewPage { reviewed, task, files, comments })
+    let review = team.review()?;
+    let checks = checks::results(team, &review, &reviewed)?;
+    let passed_by = review.passed_by(name, &reviewed.snapshot);
+    Ok(ReviewPage { reviewed, task, checks, passed_by, files, comments })
 }
 
 /// Returns the owner of a task, whose work is reviewed.

@@ -1,5 +1,7 @@
 //! Tests with worktrees of real repositories.
 
+mod decisions;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

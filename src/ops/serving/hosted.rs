@@ -4,9 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use crate::hosts::wire::{CommitDelivery, CommitRequest, CopyReport, CopyRequest, SentBundle};
+use crate::review::checks::run_in;
 use crate::{Context, OpsError};
 use model::id::HostName;
+use model::members::environ::EnvRules;
+use model::review::CheckRun;
+use model::team::check::TeamCheck;
 use model::team::worktree::{Checkout, RepositoryCopy, copy_name};
+use sys::exec::CancelToken;
 use sys::fs;
 use worktree::{HostRepository, RemovalOutcome, WorktreeState};
 
@@ -36,6 +41,16 @@ pub(super) fn state(ctx: &Context, checkout: &Checkout) -> Result<WorktreeState,
 /// Returns the state of a worktree with a snapshot of it.
 pub(super) fn snapshot(ctx: &Context, checkout: &Checkout) -> Result<WorktreeState, OpsError> {
     Ok(repository(ctx, checkout)?.state_with_snapshot(checkout)?)
+}
+
+/// Runs a check in a worktree.
+pub(super) fn check(
+    ctx: &Context,
+    checkout: &Checkout,
+    check: &TeamCheck,
+    env: &EnvRules,
+) -> CheckRun {
+    run_in(ctx, Path::new(&checkout.path), check, env, &CancelToken::default())
 }
 
 /// Pushes commits of a worktree to a remote, or writes them to a bundle.

@@ -169,6 +169,9 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
         HostRequest::Receive(delivery) => value(hosted::receive(ctx, &delivery)?),
         HostRequest::Worktree(checkout) => value(hosted::state(ctx, &checkout)?),
         HostRequest::Snapshot(checkout) => value(hosted::snapshot(ctx, &checkout)?),
+        HostRequest::Check { checkout, check, env } => {
+            value(hosted::check(ctx, &checkout, &check, &env))
+        }
         HostRequest::Send(asked) => value(hosted::send(ctx, &asked)?),
         HostRequest::RemoveWorktree { checkout, seen, deletes_branch } => {
             value(hosted::remove(ctx, &checkout, &seen, deletes_branch)?)

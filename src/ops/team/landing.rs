@@ -11,7 +11,7 @@ use model::team::event::{EventKind, Note};
 use model::team::worktree::{Checkout, LandedWork, LandingKind};
 use store::TeamStore;
 use sys::failpoint;
-use worktree::{Landing, Repository, WorktreeError};
+use worktree::{Landing, Preview, Repository, WorktreeError};
 
 /// Attempts to land while other commits land on the same branch.
 const ATTEMPTS: usize = 5;
@@ -56,6 +56,59 @@ pub fn land(
     name: &MemberName,
     request: &LandRequest,
 ) -> Result<LandingReport, OpsError> {
+    let plan = plan(ctx, team, name, request)?;
+    let LandingPlan { checkout, repository, found, head: _, later } = &plan;
+    let landed = land_commits(team, name, repository, checkout, &plan.landing(request))?;
+    let note = Note::of(EventKind::WorkLanded).member(name).with("kind", <&str>::from(landed.kind));
+    let note = note.with("head", landed.head.as_str()).with("commit", landed.new.as_str());
+    team.record(note.with("into", found.into.as_str()).with("by", ctx.speaker.as_str()))?;
+    let (from, into) = (found.from.clone(), found.into.clone());
+    let (uncommitted, later) = (found.uncommitted, *later);
+    Ok(LandingReport { name: name.clone(), from, into, landed, uncommitted, later })
+}
+
+/// Finds out whether the commits of a member could land now, and changes nothing.
+///
+/// # Errors
+/// As [`land`], except that a changed file of the main working directory is not noticed.
+pub(crate) fn try_out(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    request: &LandRequest,
+) -> Result<(), OpsError> {
+    let plan = plan(ctx, team, name, request)?;
+    Ok(plan.repository.prepare(&plan.checkout, &plan.landing(request)).map(drop)?)
+}
+
+/// The commits that a request lands.
+struct LandingPlan {
+    checkout: Checkout,
+    repository: Repository,
+    found: Preview,
+    /// The last of the commits.
+    head: String,
+    /// Number of later ones.
+    later: usize,
+}
+
+impl LandingPlan {
+    fn landing<'a>(&'a self, request: &'a LandRequest) -> Landing<'a> {
+        Landing {
+            head: &self.head,
+            from: &self.found.from,
+            kind: request.kind,
+            message: request.message.as_deref(),
+        }
+    }
+}
+
+fn plan(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    request: &LandRequest,
+) -> Result<LandingPlan, OpsError> {
     let checkout = checkout_of(team, name)?;
     must_be_here(team, name, &checkout)?;
     let repository = repository(ctx, &checkout);
@@ -76,24 +129,7 @@ pub fn land(
         Some(given) => repository.part_of(&found.head, given)?,
         None => (found.head.clone(), 0),
     };
-    let landing = Landing {
-        head: &head,
-        from: &found.from,
-        kind: request.kind,
-        message: request.message.as_deref(),
-    };
-    let landed = land_commits(team, name, &repository, &checkout, &landing)?;
-    let note = Note::of(EventKind::WorkLanded).member(name).with("kind", <&str>::from(landed.kind));
-    let note = note.with("head", landed.head.as_str()).with("commit", landed.new.as_str());
-    team.record(note.with("into", found.into.as_str()).with("by", ctx.speaker.as_str()))?;
-    Ok(LandingReport {
-        name: name.clone(),
-        from: found.from,
-        into: found.into,
-        landed,
-        uncommitted: found.uncommitted,
-        later,
-    })
+    Ok(LandingPlan { checkout, repository, found, head, later })
 }
 
 /// Prepares the commits, records them and lands them; again if others have landed meanwhile. They

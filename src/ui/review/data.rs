@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use diff::Patch;
 use model::id::{MemberName, TaskId};
 use model::review::PlacedComment;
+use ops::review::checks::WorkCheck;
 use ops::review::overview::CommentCounts;
 
 /// The works of a team that can be reviewed.
@@ -55,6 +56,10 @@ pub struct ListedWork {
     pub changes: Result<WorkChanges, String>,
     pub seen: SeenWork,
     pub comments: CommentCounts,
+    /// The checks of the team, with their results on this work.
+    pub checks: Vec<WorkCheck>,
+    /// The reviewers that find nothing left to change in the work as it is.
+    pub passed_by: Vec<MemberName>,
 }
 
 /// The task of a member.

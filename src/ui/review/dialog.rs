@@ -25,6 +25,12 @@ pub(super) struct ScrolledText {
     pub(super) title: String,
     pub(super) text: String,
     pub(super) scroll: usize,
+    /// Number of the request that makes the rest of the text.
+    pub(super) number: Option<u64>,
+    /// A key with an effect.
+    pub(super) answer: Option<QuestionAnswer>,
+    /// As in [`ReviewQuestion`], for the key.
+    pub(super) is_drawn: bool,
 }
 
 /// A question that a key answers.
@@ -123,7 +129,7 @@ impl ReviewDialog {
             return DialogEffect::Stay;
         }
         match self {
-            ReviewDialog::Page(open) => scroll_by(&mut open.scroll, key.code, page),
+            ReviewDialog::Page(open) => open.handle(key.code, page),
             ReviewDialog::Question(question) => question.handle(key.code),
             ReviewDialog::Message(message) => message.handle(key.code, page),
             ReviewDialog::Comment(open) => open.handle(key.code, page),
@@ -147,7 +153,7 @@ impl ReviewDialog {
     /// Returns the keys of the dialog in words.
     pub(super) fn hint(&self) -> String {
         match self {
-            ReviewDialog::Page(_) => "j/k scroll · Esc close".to_owned(),
+            ReviewDialog::Page(page) => page.hint(),
             ReviewDialog::Question(question) => {
                 let answers = question.answers.iter();
                 let mut words: Vec<String> =
@@ -161,6 +167,34 @@ impl ReviewDialog {
             ReviewDialog::Editor(editor) => editor.hint(),
             ReviewDialog::Ranges { .. } => "Enter show · j/k choose · Esc close".to_owned(),
         }
+    }
+}
+
+impl ScrolledText {
+    pub(super) fn new(title: &str, text: String) -> ScrolledText {
+        ScrolledText {
+            title: title.to_owned(),
+            text,
+            scroll: 0,
+            number: None,
+            answer: None,
+            is_drawn: false,
+        }
+    }
+
+    fn handle(&mut self, code: KeyCode, page: usize) -> DialogEffect {
+        let answer = self.answer.as_ref().filter(|answer| code == KeyCode::Char(answer.key));
+        match answer {
+            Some(answer) if self.is_drawn => DialogEffect::Act(answer.action.clone()),
+            Some(_) => DialogEffect::Stay,
+            None => scroll_by(&mut self.scroll, code, page),
+        }
+    }
+
+    fn hint(&self) -> String {
+        let answer = self.answer.as_ref();
+        let answer = answer.map(|answer| format!("{} {} · ", answer.key, answer.words));
+        format!("{}j/k scroll · Esc close", answer.unwrap_or_default())
     }
 }
 

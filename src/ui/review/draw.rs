@@ -124,6 +124,7 @@ impl ReviewScreen {
             ReviewDialog::Page(page) => {
                 let rows = |room| rows_of(&page.text, room);
                 page.scroll = draw_text(&page.title, rows, page.scroll, &hint, area, theme, buffer);
+                page.is_drawn = true;
             }
             ReviewDialog::Message(message) => {
                 draw_message(message, &hint, area, theme, buffer);

@@ -22,6 +22,11 @@ pub enum ReviewEffect {
         member: MemberName,
         snapshot: String,
     },
+    /// Find the conflicts of the work of the member with the branch.
+    ReadConflicts {
+        number: u64,
+        member: MemberName,
+    },
     /// Make the message with all drafts on the work of the member.
     ReadMessage {
         number: u64,
@@ -69,9 +74,26 @@ pub enum ReviewAction {
         commit: String,
         message: String,
     },
+    /// Approve the task, and land the commits in the form that is given.
     Approve {
         member: MemberName,
         task: TaskId,
+        commit: String,
+        landing: Option<LandingKind>,
+    },
+    /// Cancel the task in review, and take the work off the list.
+    Drop {
+        member: MemberName,
+        commit: String,
+    },
+    /// Run the checks of the team. This can take long.
+    Check {
+        member: MemberName,
+        commit: String,
+    },
+    /// Give the author a task to resolve the conflicts of its work.
+    GiveConflicts {
+        member: MemberName,
         commit: String,
     },
     Land {
@@ -107,6 +129,9 @@ impl ReviewAction {
             | ReviewAction::Reopen { member, .. }
             | ReviewAction::Send { member, .. }
             | ReviewAction::Approve { member, .. }
+            | ReviewAction::Drop { member, .. }
+            | ReviewAction::Check { member, .. }
+            | ReviewAction::GiveConflicts { member, .. }
             | ReviewAction::Land { member, .. }
             | ReviewAction::NoteLook { member, .. }
             | ReviewAction::MarkViewed { member, .. } => Some(member),
@@ -134,6 +159,11 @@ pub enum ReviewNews {
         comments: Result<Vec<PlacedComment>, String>,
     },
     Message {
+        number: u64,
+        text: Result<String, String>,
+    },
+    /// The conflicts as a text.
+    Conflicts {
         number: u64,
         text: Result<String, String>,
     },

@@ -15,6 +15,8 @@ pub(super) enum ReviewCommand {
     ToggleSince,
     Approve,
     Merge,
+    Check,
+    Drop,
     Send,
     ShowOverlaps,
     Undo,
@@ -44,7 +46,7 @@ const fn key(
 use KeyCode::{Char, Down, End, Enter, Esc, Home, Up};
 
 /// The keys of the list.
-pub(super) const LIST_KEYS: [ReviewKey; 15] = [
+pub(super) const LIST_KEYS: [ReviewKey; 17] = [
     key(&[Char('j'), Down], ReviewCommand::Next, "j ↓", "next member"),
     key(&[Char('k'), Up], ReviewCommand::Previous, "k ↑", "previous member"),
     key(&[Char('g'), Home], ReviewCommand::First, "g Home", "first member"),
@@ -53,13 +55,15 @@ pub(super) const LIST_KEYS: [ReviewKey; 15] = [
     key(&[Char('s')], ReviewCommand::ToggleSince, "s", "changes since you looked last"),
     key(&[Char('y')], ReviewCommand::Approve, "y", "approve the task in review; asks"),
     key(&[Char('M')], ReviewCommand::Merge, "M", "merge, squash or rebase; asks"),
+    key(&[Char('T')], ReviewCommand::Check, "T", "checks: their output; y runs them"),
+    key(&[Char('D')], ReviewCommand::Drop, "D", "drop the work; asks"),
     key(
         &[Char('r')],
         ReviewCommand::Send,
         "r",
         "show the message with your drafts; Enter sends it",
     ),
-    key(&[Char('x')], ReviewCommand::ShowOverlaps, "x", "overlaps and conflicts"),
+    key(&[Char('x')], ReviewCommand::ShowOverlaps, "x", "overlaps and conflicts with their lines"),
     key(&[Char('u')], ReviewCommand::Undo, "u", "take back what has landed last; asks"),
     key(&[Char('R')], ReviewCommand::ReadAgain, "R", "read again"),
     key(&[Char('!')], ReviewCommand::ShowNotice, "!", "the last message in full"),
@@ -68,10 +72,12 @@ pub(super) const LIST_KEYS: [ReviewKey; 15] = [
 ];
 
 /// The keys that the changes have besides those of the view.
-const CHANGES_KEYS: [ReviewKey; 6] = [
+const CHANGES_KEYS: [ReviewKey; 8] = [
     key(&[Char('s')], ReviewCommand::ToggleSince, "s", "all changes, or those since you looked"),
     key(&[Char('y')], ReviewCommand::Approve, "y", "approve the task in review; asks"),
     key(&[Char('M')], ReviewCommand::Merge, "M", "merge, squash or rebase; asks"),
+    key(&[Char('T')], ReviewCommand::Check, "T", "checks: their output; y runs them"),
+    key(&[Char('D')], ReviewCommand::Drop, "D", "drop the work; asks"),
     key(
         &[Char('r')],
         ReviewCommand::Send,
@@ -83,13 +89,15 @@ const CHANGES_KEYS: [ReviewKey; 6] = [
 ];
 
 /// The same for the help of the view.
-pub(super) const CHANGES_HELP: [ViewKey; 6] = [
+pub(super) const CHANGES_HELP: [ViewKey; 8] = [
     CHANGES_KEYS[0].shown,
     CHANGES_KEYS[1].shown,
     CHANGES_KEYS[2].shown,
     CHANGES_KEYS[3].shown,
     CHANGES_KEYS[4].shown,
     CHANGES_KEYS[5].shown,
+    CHANGES_KEYS[6].shown,
+    CHANGES_KEYS[7].shown,
 ];
 
 /// Keys of the last row of the changes, in the order in which they are left out.
@@ -111,7 +119,7 @@ pub(super) const CHANGES_HINTS: [&str; 14] = [
 ];
 
 /// The same of the list.
-pub(super) const LIST_HINTS: [&str; 9] = [
+pub(super) const LIST_HINTS: [&str; 10] = [
     "Enter changes",
     "? keys",
     "q quit",
@@ -120,6 +128,7 @@ pub(super) const LIST_HINTS: [&str; 9] = [
     "r send",
     "s since you looked",
     "x overlaps",
+    "T checks",
     "u undo",
 ];
 

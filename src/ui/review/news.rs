@@ -1,7 +1,7 @@
 //! Reactions of a review screen to the news of the driver.
 
 use super::changes::ChangesPage;
-use super::data::WorkList;
+use super::data::{ListedWork, WorkList};
 use super::dialog::{CommentEditor, ReviewDialog};
 use super::effect::{ReviewAction, ReviewEffect, ReviewNews};
 use super::state::ReviewScreen;
@@ -10,7 +10,7 @@ impl ReviewScreen {
     /// Takes what has arrived.
     pub fn apply(&mut self, news: ReviewNews) -> Vec<ReviewEffect> {
         match news {
-            ReviewNews::List(Ok(list)) => self.set_list(list),
+            ReviewNews::List(Ok(list)) => return self.set_list(list),
             ReviewNews::List(Err(problem)) => self.list_problem = Some(problem),
             ReviewNews::Opened { number, work } => {
                 let Some(request) = self.loading.take_if(|request| request.number == number) else {
@@ -64,19 +64,39 @@ impl ReviewScreen {
                     }
                 }
             }
+            ReviewNews::Conflicts { number, text } => {
+                let Some(ReviewDialog::Page(page)) = &mut self.dialog else { return Vec::new() };
+                if page.number == Some(number) {
+                    let words = text.unwrap_or_else(|problem| problem);
+                    page.text = format!("{}\n\n{words}", page.text);
+                    page.number = None;
+                }
+            }
             ReviewNews::Done { action, words } => return self.finish(&action, words),
         }
         Vec::new()
     }
 
-    /// Takes a list. The selection stays at its member, or else at its position.
-    fn set_list(&mut self, list: WorkList) {
+    /// Takes a list. The selection stays at its member, or else at its position. Reads the comments
+    /// on display again if there are other ones.
+    fn set_list(&mut self, list: WorkList) -> Vec<ReviewEffect> {
         let at = self.position().unwrap_or(0);
+        let page = self.changes.as_ref();
+        let counts = |works: &[ListedWork]| {
+            let work =
+                works.iter().find(|work| Some(&work.member) == page.map(|page| &page.member));
+            work.map(|work| work.comments)
+        };
+        let has_news = self.list.is_some() && counts(self.works()) != counts(&list.works);
+        let effects = page.filter(|_| has_news).map(|page| ReviewEffect::ReadComments {
+            member: page.member.clone(),
+            snapshot: page.work.snapshot.clone(),
+        });
+        let effects = effects.into_iter().collect();
         self.list_problem = None;
         self.list = Some(list);
-        if self.position().is_none() {
-            self.select(|_, last| at.min(last));
-        }
+        self.keep_selection(at);
+        effects
     }
 
     /// Replaces a comment on display by its newest state.

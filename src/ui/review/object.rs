@@ -48,13 +48,26 @@ impl WorkObject {
             return Err(format!("{} has no task in review", self.member));
         };
         if self.uncommitted > 0 {
-            details.push(format!("not committed: {}", files(self.uncommitted)));
+            details.push(format!("not committed, would not land: {}", files(self.uncommitted)));
         }
-        let action = ReviewAction::Approve {
-            member: self.member.clone(),
-            task: task.id,
-            commit: self.snapshot.clone(),
+        let answer = |key, words, landing| QuestionAnswer {
+            key,
+            words,
+            action: ReviewAction::Approve {
+                member: self.member.clone(),
+                task: task.id,
+                commit: self.snapshot.clone(),
+                landing,
+            },
         };
+        let mut answers = vec![answer('y', "approve", None)];
+        if self.head != self.base {
+            answers.extend([
+                answer('m', "and merge", Some(LandingKind::Merge)),
+                answer('s', "and squash", Some(LandingKind::Squash)),
+                answer('r', "and rebase", Some(LandingKind::Rebase)),
+            ]);
+        }
         Ok(ReviewQuestion {
             words: format!(
                 "Approve #{} {} of {} at {}?",
@@ -64,9 +77,31 @@ impl WorkObject {
                 short(&self.snapshot)
             ),
             details,
-            answers: vec![QuestionAnswer { key: 'y', words: "approve", action }],
+            answers,
             is_drawn: false,
         })
+    }
+
+    /// Returns the question whether to drop the work.
+    pub(super) fn dropping(&self) -> ReviewQuestion {
+        let mut details = Vec::new();
+        if let Some(task) = self.task.as_ref().filter(|task| task.is_in_review) {
+            details.push(format!("#{} {} is cancelled.", task.id, task.subject));
+        }
+        details.push(format!("The commits stay on {}; new changes bring it back.", self.from));
+        ReviewQuestion {
+            words: format!("Drop the work of {} at {}?", self.member, short(&self.snapshot)),
+            details,
+            answers: vec![QuestionAnswer {
+                key: 'y',
+                words: "drop",
+                action: ReviewAction::Drop {
+                    member: self.member.clone(),
+                    commit: self.snapshot.clone(),
+                },
+            }],
+            is_drawn: false,
+        }
     }
 
     /// Returns the question how to land the commits of the work, or why there are none.

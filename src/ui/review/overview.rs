@@ -11,6 +11,8 @@ use super::object::short;
 use super::paint::{border, rows_of, write};
 use super::state::ReviewScreen;
 use crate::dashboard::Tone;
+use model::id::MemberName;
+use ops::review::checks::WorkCheck;
 use ops::review::overview::CommentCounts;
 
 /// From this width on, the details have a box beside the list.
@@ -112,7 +114,10 @@ fn draw_works(screen: &mut ReviewScreen, list: &WorkList, area: Rect, buffer: &m
     put(buffer, area.x, area.y, width, &head, theme.style(Tone::Dim));
     let rows = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     if list.works.is_empty() {
-        let words = " no member has a worktree; `phalanx spawn NAME --worktree` gives one";
+        let words = match list.into.as_str() {
+            "" => " no member has a worktree; `phalanx spawn NAME --worktree` gives one",
+            _ => " nothing waits for a review",
+        };
         write(buffer, Rect { height: 1.min(rows.height), ..rows }, words, theme.style(Tone::Dim));
         return;
     }
@@ -274,6 +279,17 @@ fn details(list: &WorkList, work: &ListedWork) -> Vec<(String, Tone)> {
         SeenWork::All => "you have seen all of it",
     };
     lines.push((format!("{seen}{counts}"), Tone::Plain));
+    if !work.passed_by.is_empty() {
+        let names: Vec<&str> = work.passed_by.iter().map(MemberName::as_str).collect();
+        lines.push((format!("passed by {}", names.join(", ")), Tone::Good));
+    }
+    if !work.checks.is_empty() {
+        let words: Vec<String> = work.checks.iter().map(WorkCheck::words).collect();
+        let has_failed =
+            work.checks.iter().any(|check| check.last.is_some() && !check.has_passed());
+        let tone = if has_failed { Tone::Bad } else { Tone::Plain };
+        lines.push((format!("checks: {}", words.join(", ")), tone));
+    }
     if !changes.conflicts.is_empty() {
         let names = changes.conflicts.join(", ");
         lines.push((format!("conflicts with {}: {names}", list.into), Tone::Bad));

@@ -17,6 +17,7 @@ use super::keys::{LIST_KEYS, ReviewCommand, changes_command, list_command};
 use super::object::{WorkObject, short};
 use crate::dashboard::Theme;
 use model::id::MemberName;
+use ops::review::checks::WorkCheck;
 
 /// A review on a terminal: the list of works, and the changes of one member. Without I/O: keys and
 /// news come in, effects and frames go out.
@@ -169,11 +170,10 @@ impl ReviewScreen {
             ReviewCommand::Merge => {
                 self.ask(|screen, object| object.landing(screen.landing_details(&object.member)));
             }
+            ReviewCommand::Check => self.show_checks(),
+            ReviewCommand::Drop => self.ask(|_, object| Ok(object.dropping())),
             ReviewCommand::Send => return self.preview_message(),
-            ReviewCommand::ShowOverlaps => {
-                let text = self.list.as_ref().map(WorkList::overlap_text).unwrap_or_default();
-                self.show_page("Overlaps and conflicts", text);
-            }
+            ReviewCommand::ShowOverlaps => return self.show_overlaps(),
             ReviewCommand::Undo => self.ask_undo(),
             ReviewCommand::ReadAgain => {
                 return match &self.changes {
@@ -201,8 +201,61 @@ impl ReviewScreen {
     }
 
     fn show_page(&mut self, title: &str, text: String) {
-        let page = ScrolledText { title: title.to_owned(), text, scroll: 0 };
+        self.dialog = Some(ReviewDialog::Page(ScrolledText::new(title, text)));
+    }
+
+    /// Shows the results of checks, and offers to run them.
+    fn show_checks(&mut self) {
+        let object = match self.seen_object() {
+            Ok(object) => object,
+            Err(problem) => return self.report(problem, true),
+        };
+        let work = self.work_of(&object.member);
+        let checks = work.map(|work| work.checks.as_slice()).unwrap_or_default();
+        if checks.is_empty() {
+            let problem =
+                "the team has no checks; `phalanx docs review checks` says how to name them";
+            return self.report(problem.to_owned(), true);
+        }
+        let mut lines = Vec::new();
+        for check in checks {
+            lines.push(check.words());
+            let output = check.last.as_ref().map(|run| run.output.as_str()).unwrap_or_default();
+            lines.extend(output.lines().map(|line| format!("  {line}")));
+        }
+        let (member, commit) = (object.member, object.snapshot);
+        let title = format!("Checks of {member} at {}", short(&commit));
+        let mut page = ScrolledText::new(&title, lines.join("\n"));
+        let action = ReviewAction::Check { member, commit };
+        page.answer = Some(QuestionAnswer { key: 'y', words: "run", action });
         self.dialog = Some(ReviewDialog::Page(page));
+    }
+
+    /// Shows overlaps and conflicts, and reads the lines of those of the selected work.
+    fn show_overlaps(&mut self) -> Vec<ReviewEffect> {
+        let text = self.list.as_ref().map(WorkList::overlap_text).unwrap_or_default();
+        let mut page = ScrolledText::new("Overlaps and conflicts", text);
+        let number = self.next_number();
+        let work = self.selected.as_ref().and_then(|member| self.work_of(member));
+        let changes = work.and_then(|work| work.changes.as_ref().ok());
+        let mut effects = Vec::new();
+        if let (Some(work), Some(changes)) = (work, changes)
+            && !changes.conflicts.is_empty()
+        {
+            let member = work.member.clone();
+            page.number = Some(number);
+            let commit = changes.snapshot.clone();
+            let action = ReviewAction::GiveConflicts { member: member.clone(), commit };
+            page.answer =
+                Some(QuestionAnswer { key: 't', words: "let the author resolve", action });
+            effects.push(ReviewEffect::ReadConflicts { number, member });
+        }
+        self.dialog = Some(ReviewDialog::Page(page));
+        effects
+    }
+
+    fn work_of(&self, member: &MemberName) -> Option<&ListedWork> {
+        self.works().iter().find(|work| work.member == *member)
     }
 
     pub(super) fn works(&self) -> &[ListedWork] {
@@ -220,6 +273,13 @@ impl ReviewScreen {
         let last = self.works().len().saturating_sub(1);
         let at = target(self.position().unwrap_or(0), last).min(last);
         self.selected = self.works().get(at).map(|work| work.member.clone());
+    }
+
+    /// Selects the work at this position if the selected one is not in the list.
+    pub(super) fn keep_selection(&mut self, at: usize) {
+        if self.position().is_none() {
+            self.select(|_, last| at.min(last));
+        }
     }
 
     /// Returns the object of the keys. The error is why there is none.
@@ -262,6 +322,10 @@ impl ReviewScreen {
         if let Some(count @ 1..) = page.map(ChangesPage::open_demands) {
             details.push(format!("comments that demand a change and are not resolved: {count}"));
         }
+        if let Some(work) = self.work_of(member) {
+            details.extend(check_details(work));
+            details.extend(conflict_details(work));
+        }
         if self.is_outdated() {
             details.push("there are newer changes, which are not shown".to_owned());
         }
@@ -269,11 +333,10 @@ impl ReviewScreen {
     }
 
     fn landing_details(&self, member: &MemberName) -> Vec<String> {
-        let work = self.works().iter().find(|work| work.member == *member);
-        let conflicts = work.and_then(|work| work.changes.as_ref().ok()).map(|c| &c.conflicts);
         let mut details = Vec::new();
-        if let Some(files) = conflicts.filter(|files| !files.is_empty()) {
-            details.push(format!("conflicts: {}", files.join(", ")));
+        if let Some(work) = self.work_of(member) {
+            details.extend(check_details(work));
+            details.extend(conflict_details(work));
         }
         if self.is_outdated() {
             details.push("there are newer changes, which are not shown".to_owned());
@@ -373,7 +436,7 @@ impl ReviewScreen {
         let drafts = match &self.changes {
             Some(page) => page.drafts(),
             None => {
-                let work = self.works().iter().find(|work| work.member == object.member);
+                let work = self.work_of(&object.member);
                 work.map_or(0, |work| work.comments.drafts)
             }
         };
@@ -455,7 +518,9 @@ impl ReviewScreen {
             let member = &page.member;
             self.report(format!("{count}{words}, not sent: r sends to {member}"), false);
         }
+        let at = self.position().unwrap_or(0);
         self.selected = Some(page.member.clone());
+        self.keep_selection(at);
         if !page.is_seen {
             return vec![ReviewEffect::ReadList];
         }
@@ -487,4 +552,14 @@ impl ReviewScreen {
             self.dialog = self.unsaved.pop_front().map(ReviewDialog::Editor);
         }
     }
+}
+
+fn check_details(work: &ListedWork) -> Option<String> {
+    let words: Vec<String> = work.checks.iter().map(WorkCheck::words).collect();
+    (!words.is_empty()).then(|| format!("checks: {}", words.join(", ")))
+}
+
+fn conflict_details(work: &ListedWork) -> Option<String> {
+    let files = &work.changes.as_ref().ok()?.conflicts;
+    (!files.is_empty()).then(|| format!("conflicts: {}", files.join(", ")))
 }

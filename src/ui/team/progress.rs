@@ -362,7 +362,9 @@ fn task_state(event: &Event) -> Option<TaskState> {
         | Kind::WorktreeRemoved
         | Kind::WorkLanded
         | Kind::WorkTakenBack
+        | Kind::WorkDropped
         | Kind::ReviewSent
+        | Kind::ReviewPassed
         | Kind::CommentAnswered
         | Kind::CommentResolved
         | Kind::Typed

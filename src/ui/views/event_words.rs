@@ -193,6 +193,8 @@ pub fn words(event: &Event) -> Option<String> {
         | Kind::WorktreeRemoved
         | Kind::WorkLanded
         | Kind::WorkTakenBack
+        | Kind::WorkDropped
+        | Kind::ReviewPassed
         | Kind::CommentResolved => None,
         // The final report contains it.
         Kind::ShutdownVerified => None,

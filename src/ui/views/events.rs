@@ -145,6 +145,8 @@ fn quiet_words(event: &Event) -> String {
         Kind::WorkLanded => {
             format!("its work landed{}{}", some("into", " on "), some("kind", ": "))
         }
+        Kind::ReviewPassed => format!("its work was passed{}", some("by", " by ")),
+        Kind::WorkDropped => "its work was dropped".to_owned(),
         Kind::WorkTakenBack => format!("its work was taken off {}", some("into", "")),
         Kind::CommentResolved => format!("comment{} is resolved", some("comment", " ")),
         Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),

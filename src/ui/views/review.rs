@@ -3,13 +3,16 @@
 use model::review::{CommentState, PlaceNow, PlacedComment, ReviewComment};
 use model::text;
 use model::time::{self, Timestamp};
-use ops::review::overview::{CommentCounts, ReviewOverview};
+use ops::review::checks::{CheckedWork, WorkCheck};
+use ops::review::conflicts::WorkConflicts;
+use ops::review::decide::DropReport;
+use ops::review::overview::{CommentCounts, ReviewOverview, ReviewRow};
 use ops::review::page::ReviewPage;
 use ops::review::send::ReviewReport;
 use ops::review::tasks::TaskInReview;
 
 use crate::paint::{Paint, Tint};
-use crate::table::{Table, cell, maybe, tinted};
+use crate::table::{Cell, Table, cell, maybe, tinted};
 
 /// Characters of the subject of a task.
 const SUBJECT: usize = 40;
@@ -18,18 +21,29 @@ const ID: usize = 12;
 
 /// Formats the work that waits for a review as a table, and what two members have both changed.
 pub fn review_overview(overview: &ReviewOverview, now: Timestamp, paint: Paint) -> String {
-    let heads = ["member", "task", "change", "not committed", "comments", "merge", "since"];
+    let heads =
+        ["member", "task", "change", "not committed", "comments", "checks", "merge", "since"];
     let mut table = Table::new(&heads);
     for row in &overview.work {
         let task = row.task.as_ref().map(task_words);
-        let comments = comment_counts(&row.comments);
+        let comments = comment_words(row);
         let name = cell(row.name.as_str());
         let work = match &row.work {
             Ok(work) => work,
             Err(problem) => {
                 let problem = tinted(Tint::Bad, text::line(problem));
                 let none = || cell("");
-                table.row(vec![name, maybe(task), problem, none(), cell(comments), none(), none()]);
+                let comments = cell(comments);
+                table.row(vec![
+                    name,
+                    maybe(task),
+                    problem,
+                    none(),
+                    comments,
+                    none(),
+                    none(),
+                    none(),
+                ]);
                 continue;
             }
         };
@@ -45,6 +59,7 @@ pub fn review_overview(overview: &ReviewOverview, now: Timestamp, paint: Paint) 
             tinted(if is_new { Tint::Bold } else { Tint::Plain }, change),
             maybe((work.uncommitted > 0).then(|| format!("{} file(s)", work.uncommitted))),
             cell(comments),
+            check_cell(&row.checks),
             merge,
             cell(time::ago(now.since(work.since))),
         ]);
@@ -52,7 +67,9 @@ pub fn review_overview(overview: &ReviewOverview, now: Timestamp, paint: Paint) 
     for task in &overview.tasks {
         let owner = cell(text::line(task.owner.as_deref().unwrap_or_default()));
         let none = || cell("");
-        table.row(vec![owner, cell(task_words(task)), none(), none(), none(), none(), none()]);
+        let mut row = vec![owner, cell(task_words(task))];
+        row.resize_with(heads.len(), none);
+        table.row(row);
     }
     let mut lines = vec![table.render(paint)];
     for overlap in &overview.overlaps {
@@ -67,8 +84,33 @@ pub fn review_overview(overview: &ReviewOverview, now: Timestamp, paint: Paint) 
     lines.join("\n")
 }
 
+/// Returns the checks that have not passed; `passed` if all have.
+fn check_cell(checks: &[WorkCheck]) -> Cell {
+    let failed: Vec<&str> = checks
+        .iter()
+        .filter(|check| check.last.is_some() && !check.has_passed())
+        .map(|check| check.name.as_str())
+        .collect();
+    if !failed.is_empty() {
+        return tinted(Tint::Bad, format!("{} failed", failed.join(", ")));
+    }
+    let passed = checks.iter().filter(|check| check.has_passed()).count();
+    match (passed, checks.len()) {
+        (0, _) => cell(""),
+        (passed, all) if passed == all => tinted(Tint::Good, "passed"),
+        (passed, all) => cell(format!("{passed} of {all} passed")),
+    }
+}
+
 fn task_words(task: &TaskInReview) -> String {
     format!("#{} {}", task.id, text::short(&task.subject, SUBJECT))
+}
+
+/// Returns the numbers of comments, and who has passed the work.
+fn comment_words(row: &ReviewRow) -> String {
+    let passed = row.passed_by.iter().map(|name| format!("passed by {name}"));
+    let counts = Some(comment_counts(&row.comments)).filter(|counts| !counts.is_empty());
+    counts.into_iter().chain(passed).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the numbers of comments: `2 drafts, 1 answered`.
@@ -96,6 +138,8 @@ pub fn review_page(page: &ReviewPage, paint: Paint) -> String {
     if reviewed.uncommitted > 0 {
         lines.push(format!("{} file(s) are not committed", reviewed.uncommitted));
     }
+    lines.extend(page.checks.iter().map(|check| format!("check {}", check.words())));
+    lines.extend(page.passed_by.iter().map(|name| format!("passed by {name}")));
     for nested in &reviewed.nested {
         lines.push(format!("{} is a repository of its own and is left out", text::line(nested)));
     }
@@ -127,6 +171,56 @@ pub fn sent_review(report: &ReviewReport) -> String {
     let ids: Vec<String> = report.comments.iter().map(ToString::to_string).collect();
     let returned = report.returned.map(|task| format!("; task {task} is sent back"));
     format!("sent {} to {}{}", ids.join(", "), report.member, returned.unwrap_or_default())
+}
+
+/// Formats checks that have run, with the output of those that have failed.
+pub fn checked_work(checked: &CheckedWork) -> String {
+    let mut lines = Vec::new();
+    for check in &checked.checks {
+        let took = check.last.as_ref().map(|run| format!(" ({} ms)", run.took_ms));
+        lines.push(format!("{}{}", check.words(), took.unwrap_or_default()));
+        let failed = check.last.as_ref().filter(|run| !run.end.has_passed());
+        let output = failed.map(|run| text::block(&run.output)).unwrap_or_default();
+        lines.extend(output.lines().map(|line| format!("  {line}")));
+    }
+    if checked.changed {
+        lines.push(format!(
+            "the work of {} has changed meanwhile, so that the results do not count",
+            checked.name
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Formats work that was dropped.
+pub fn dropped_work(report: &DropReport) -> String {
+    let task = report.task.map(|task| format!("task #{task} is cancelled; ")).unwrap_or_default();
+    format!(
+        "{task}the work of {} is off the list until it changes; its commits stay on {}",
+        report.name,
+        text::line(&report.from)
+    )
+}
+
+/// Formats the conflicts of a member's work with the main branch, with their lines.
+pub fn work_conflicts(found: &WorkConflicts) -> String {
+    let (from, into) = (text::line(&found.from), text::line(&found.into));
+    if found.files.is_empty() {
+        return format!("{from} has no conflicts with {into}");
+    }
+    let mut lines = vec![format!("{from} conflicts with {into} in {} file(s)", found.files.len())];
+    for file in &found.files {
+        lines.push(String::new());
+        lines.push(text::line(&file.path));
+        if file.hunks.is_empty() {
+            lines.push(format!("  {}", text::line(&file.reason)));
+        }
+        for (at, hunk) in file.hunks.iter().enumerate() {
+            lines.extend((at > 0).then(|| "  ⋯".to_owned()));
+            lines.extend(hunk.lines.iter().map(|line| format!("  {line}")));
+        }
+    }
+    lines.join("\n")
 }
 
 fn comment_text(comment: &ReviewComment, now: Option<PlaceNow>, paint: Paint) -> String {

@@ -11,6 +11,7 @@ use model::board::task::{Task, TaskAction, TaskState};
 use model::id::{MemberName, TaskId};
 use model::mail::protocol::{Message, TaskCompleted};
 use model::team::event::{Event, EventKind, Note};
+use model::team::role::REVIEWER;
 use model::text;
 use model::time::Timestamp;
 use store::TeamStore;
@@ -151,7 +152,8 @@ fn say_again(team: &TeamStore, task: &Task) -> Result<(), OpsError> {
     say_step(team, task, &who.unwrap_or_else(MemberName::lead), action, &freed)
 }
 
-/// Notifies the lead of work that waits for approval. The message has the id of the task's event.
+/// Notifies the lead of work that waits for approval, and the reviewers of the team, who read it
+/// first. The messages have the id of the task's event.
 fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
     let Some(event) = task.extra.event.as_deref().filter(|_| !who.is_lead()) else {
         return Ok(());
@@ -162,12 +164,38 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
         1 => " again, after it was sent back once".to_owned(),
         n => format!(" again, after it was sent back {n} times"),
     };
+    let reviewers = reviewers(team, who)?;
+    let names: Vec<&str> = reviewers.iter().map(MemberName::as_str).collect();
+    let first = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" {} reviews it first and then writes to you.", names.join(", ")),
+    };
     let said = format!(
         "{called} is finished{round} and waits for approval: `phalanx task get {0}` shows it, \
-         `phalanx task approve {0}` or `phalanx task reject {0} --reason TEXT` decides.",
+         `phalanx task approve {0}` or `phalanx task reject {0} --reason TEXT` decides.{first}",
         task.id
     );
+    for reviewer in &reviewers {
+        let asked = format!(
+            "{called} of {who} is finished{round}: review it before the lead decides. `phalanx review show {who}` \
+             lists the changed files and the comments, `phalanx worktree diff {who}` the changes. Comment with \
+             `phalanx review comment {who} \"TEXT\" --at FILE:LINE`, then `phalanx review send {who}` sends your \
+             comments as one message. Resolve what is answered well: `phalanx review resolve ID`. Once nothing is \
+             left to change: `phalanx review pass {who} \"what you have checked\"`."
+        );
+        Post::new(who, reviewer, Message::Text(asked)).for_event(event).send_once(team)?;
+    }
     Post::new(who, &MemberName::lead(), Message::Text(said)).for_event(event).send_once(team)
+}
+
+/// Returns the members with the role of a reviewer that can read the work of `who`.
+fn reviewers(team: &TeamStore, who: &MemberName) -> Result<Vec<MemberName>, OpsError> {
+    let records = team.member_records()?;
+    let reviewers = records.into_iter().filter(|record| {
+        let has_role = record.request.role.as_deref() == Some(REVIEWER);
+        has_role && !record.state.is_over() && record.reads_mail() && record.name != *who
+    });
+    Ok(reviewers.map(|record| record.name).collect())
 }
 
 /// Sends `task_completed` to the lead's mailbox, once: the message has the id of the task's event.

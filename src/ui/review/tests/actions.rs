@@ -22,15 +22,95 @@ fn actions_have_the_member_and_the_commit_on_the_screen() {
         assert_eq!(action(Stage::with_changes(80, 24).press(keys)), land(kind));
     }
     let snapshot = commit(&snapshot("ada", 0));
-    let approve =
-        ReviewAction::Approve { member: name("ada"), task: TaskId(4), commit: snapshot.clone() };
-    assert_eq!(action(Stage::new(80, 24).press("y y")), approve);
-    assert_eq!(action(Stage::with_changes(80, 24).press("y y")), approve);
+    let approve = |landing| ReviewAction::Approve {
+        member: name("ada"),
+        task: TaskId(4),
+        commit: snapshot.clone(),
+        landing,
+    };
+    let forms = [
+        ("y y", None),
+        ("y m", Some(LandingKind::Merge)),
+        ("y s", Some(LandingKind::Squash)),
+        ("y r", Some(LandingKind::Rebase)),
+    ];
+    for (keys, landing) in forms {
+        assert_eq!(action(Stage::new(80, 24).press(keys)), approve(landing));
+        assert_eq!(action(Stage::with_changes(80, 24).press(keys)), approve(landing));
+    }
+    let dropped = ReviewAction::Drop { member: name("ada"), commit: snapshot.clone() };
+    assert_eq!(action(Stage::new(80, 24).press("D y")), dropped);
+    assert_eq!(action(Stage::with_changes(80, 24).press("D y")), dropped);
     let undo = ReviewAction::Undo { into: "main".to_owned(), main: commit("0d0d0d0") };
     assert_eq!(action(Stage::new(80, 24).press("u y")), undo);
     for refused in ["y n", "M Esc", "u q", "r Esc", "M x"] {
         assert_eq!(Stage::new(80, 24).press(refused), [], "{refused}");
     }
+}
+
+#[test]
+fn checks_are_shown_with_their_output_and_run_by_a_key() {
+    let mut stage = Stage::new(80, 24);
+    assert_eq!(stage.press("T"), []);
+    for words in ["lint failed with exit code 2", "auth.rs:41: unused", "test has not run", "y run"]
+    {
+        assert!(stage.picture().contains(words), "{words}: {}", stage.picture());
+    }
+    let check = ReviewAction::Check { member: name("ada"), commit: commit(&snapshot("ada", 0)) };
+    assert_eq!(action(stage.press("y")), check);
+    stage.done(check, Err("ada: lint failed with exit code 2\nlint failed\n  auth.rs:41: unused"));
+    assert!(
+        stage.last_row().contains("lint failed with exit code 2 (! all)"),
+        "{}",
+        stage.last_row()
+    );
+    assert_eq!(stage.press("j T"), []);
+    assert!(stage.last_row().contains("the team has no checks"), "{}", stage.last_row());
+}
+
+#[test]
+fn conflicts_are_read_and_offered_to_the_author() {
+    let mut stage = Stage::new(80, 24);
+    assert_eq!(stage.press("x"), [], "ada has none");
+    let effects = stage.press("Esc jj x");
+    let [ReviewEffect::ReadConflicts { number, member }] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(*member, name("cyd"));
+    let text = |words: &str| Ok(words.to_owned());
+    stage.screen.apply(ReviewNews::Conflicts { number: number + 1, text: text("late") });
+    stage.screen.apply(ReviewNews::Conflicts { number: *number, text: text("<<<<<<< main") });
+    stage.draw();
+    let shown = stage.picture();
+    assert!(shown.contains("<<<<<<< main") && !shown.contains("late"), "{shown}");
+    let commit = commit(&snapshot("cyd", 0));
+    let give = ReviewAction::GiveConflicts { member: name("cyd"), commit };
+    assert_eq!(action(stage.press("t")), give);
+}
+
+/// RV-22: an answer that arrives while the changes are open.
+#[test]
+fn rv_22_answer_appears_in_the_open_changes() {
+    let mut stage = Stage::with_changes(80, 24);
+    assert_eq!(stage.screen.apply(ReviewNews::List(Ok(list()))), []);
+    let mut newer = list();
+    newer.works[0].comments.answered += 1;
+    let snapshot = commit(&snapshot("ada", 0));
+    let read = ReviewEffect::ReadComments { member: name("ada"), snapshot };
+    assert_eq!(stage.screen.apply(ReviewNews::List(Ok(newer))), [read]);
+}
+
+/// RV-28: the work has landed while its changes were open, and is not in the list that is shown next.
+#[test]
+fn rv_28_keys_act_on_the_marked_work_after_the_one_before_has_landed() {
+    let mut stage = Stage::with_changes(80, 24);
+    let mut newer = list();
+    newer.works.remove(0);
+    stage.screen.apply(ReviewNews::List(Ok(newer)));
+    stage.press("q");
+    assert!(stage.picture().contains("▶ bob"), "{}", stage.picture());
+    stage.press("y");
+    assert!(stage.picture().contains("Approve #5 Cache of bob"), "{}", stage.picture());
 }
 
 #[test]

@@ -19,10 +19,11 @@ use super::{
 use crate::dashboard::{Theme, ThemeColors};
 use model::id::{MemberName, TaskId};
 use model::review::{
-    AnswerKind, CommentAnswer, CommentId, CommentKind, CommentLines, CommentPlace, LineSide,
-    PlaceNow, PlacedComment, ReviewComment,
+    AnswerKind, CheckEnd, CheckRun, CommentAnswer, CommentId, CommentKind, CommentLines,
+    CommentPlace, LineSide, PlaceNow, PlacedComment, ReviewComment,
 };
 use model::time::Timestamp;
+use ops::review::checks::WorkCheck;
 use ops::review::overview::CommentCounts;
 
 const PLAIN: Theme =
@@ -80,6 +81,8 @@ fn work(member: &str, task: Option<(u64, &str)>, version: u32) -> ListedWork {
         }),
         seen: SeenWork::Earlier,
         comments: CommentCounts { drafts: 1, sent: 0, answered: 1 },
+        checks: Vec::new(),
+        passed_by: Vec::new(),
     }
 }
 
@@ -92,6 +95,19 @@ fn snapshot(member: &str, version: u32) -> String {
 }
 
 fn list() -> WorkList {
+    let mut ada = work("ada", Some((4, "Validate tokens")), 0);
+    let run = |end, output: &str| CheckRun {
+        commit: commit(&snapshot("ada", 0)),
+        at: Timestamp(1),
+        took_ms: 1,
+        end,
+        output: output.to_owned(),
+    };
+    let failed = run(CheckEnd::Failed { exit: 2 }, "auth.rs:41: unused");
+    ada.checks = vec![
+        WorkCheck { name: "lint".to_owned(), last: Some(failed) },
+        WorkCheck { name: "test".to_owned(), last: None },
+    ];
     let mut bob = work("bob", Some((5, "Cache")), 0);
     bob.seen = SeenWork::All;
     bob.comments = CommentCounts { sent: 3, ..CommentCounts::default() };
@@ -107,7 +123,7 @@ fn list() -> WorkList {
     WorkList {
         into: "main".to_owned(),
         main: commit("0d0d0d0"),
-        works: vec![work("ada", Some((4, "Validate tokens")), 0), bob, cyd, dan],
+        works: vec![ada, bob, cyd, dan],
         overlaps: vec![ListedOverlap {
             first: name("ada"),
             second: name("bob"),

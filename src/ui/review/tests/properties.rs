@@ -83,7 +83,9 @@ impl Run {
     fn check(&self, action: &ReviewAction) {
         let frame = &self.frame;
         let shown = match action {
-            ReviewAction::Approve { commit, .. } => commit,
+            ReviewAction::Approve { commit, .. }
+            | ReviewAction::Drop { commit, .. }
+            | ReviewAction::Check { commit, .. } => commit,
             ReviewAction::Land { head, .. } => head,
             ReviewAction::Send { message, .. } => message,
             ReviewAction::Undo { main, .. } => main,

@@ -1,0 +1,153 @@
+//! Decisions about members' work: reviewers of the team, checks, conflicts, and landing.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::Stage;
+use crate::mcp::Client;
+use crate::review::{SILENT, mail};
+use crate::worktree;
+
+const CHECK: &str = "[\"sh\", \"-c\", \"grep -q three a.txt || { echo lost; exit 3; }\"]";
+
+/// A stage whose members `ann` and `bob` have worktrees, with a reviewer `rex`.
+fn stage() -> Stage {
+    let stage = worktree::stage();
+    stage.profile("silent", SILENT);
+    stage.phalanx(&["spawn", "ann", "bob", "--profile", "silent", "--worktree"]).expect(0);
+    stage.phalanx(&["spawn", "rex", "--profile", "silent", "--role", "reviewer"]).expect(0);
+    stage
+}
+
+fn commit(stage: &Stage, member: &str, text: &str) {
+    let dir = format!("work/.worktrees/alpha-{member}");
+    fs::write(stage.at(&dir).join("a.txt"), text).expect("a file");
+    worktree::git(stage, &dir, &["commit", "--quiet", "-am", member]);
+}
+
+fn hand_in(stage: &Stage, member: &str) -> String {
+    let made = stage.phalanx(&["--json", "task", "create", "Count", "--owner", member]).expect(0);
+    let id = made.json()["id"].as_str().expect("an id").to_owned();
+    stage.phalanx(&["--as", member, "task", "claim", &id]).expect(0);
+    stage.phalanx(&["--as", member, "task", "review", &id, "--result", "counted"]).expect(0);
+    id
+}
+
+fn state(stage: &Stage, id: &str) -> Value {
+    stage.phalanx(&["--json", "task", "get", id]).expect(0).json()["state"].clone()
+}
+
+/// RV-27: a reviewer reads what is handed in before the lead decides, and cannot decide itself.
+#[test]
+fn rv_27_reviewer_reads_work_first_and_the_lead_decides() {
+    let stage = stage();
+    commit(&stage, "bob", "one\ntwo\n");
+    let id = hand_in(&stage, "bob");
+    let asked = mail(&stage, "rex").pop().expect("a message");
+    for part in ["\"Count\" of bob is finished", "`phalanx review show bob`", "review pass bob"] {
+        assert!(asked.contains(part), "{asked}");
+    }
+    let lead = mail(&stage, "team-lead").pop().expect("a message");
+    assert!(lead.contains("rex reviews it first and then writes to you."), "{lead}");
+    assert!(mail(&stage, "bob").iter().all(|text| !text.contains("review it before")));
+    let as_rex = |words: &[&str]| stage.phalanx(&[&["--as", "rex", "review"], words].concat());
+    as_rex(&["comment", "bob", "Why?", "--at", "a.txt:2"]).expect(0);
+    let draft = as_rex(&["pass", "bob"]).expect(4);
+    assert!(draft.stderr.contains("R1 is not resolved"), "{draft:?}");
+    as_rex(&["send", "bob"]).expect(0);
+    assert_eq!(state(&stage, &id), "in_review", "a reviewer sends no task back");
+    assert!(as_rex(&["pass", "bob"]).expect(4).stderr.contains("R1 is not resolved"));
+    for words in [&["approve", "bob", "--merge"][..], &["drop", "bob"], &["check", "bob"]] {
+        as_rex(words).expect(4);
+    }
+    stage.phalanx(&["--as", "bob", "review", "answer", "R1", "reply", "to count"]).expect(0);
+    as_rex(&["resolve", "R1"]).expect(0);
+    let own = stage.phalanx(&["--as", "bob", "review", "pass", "bob"]).expect(4);
+    assert!(own.stderr.contains("`bob` cannot pass its own work"), "{own:?}");
+    as_rex(&["pass", "bob", "ran all tests"]).expect(0);
+    let told = mail(&stage, "team-lead").pop().expect("a message");
+    for part in ["nothing is left to change", "ran all tests", "phalanx review approve bob --merge"]
+    {
+        assert!(told.contains(part), "{told}");
+    }
+    let row = || stage.phalanx(&["--json", "review"]).expect(0).json()["work"][0].clone();
+    assert_eq!(row()["passed_by"], json!(["rex"]));
+    commit(&stage, "bob", "one\ntwo\nthree\n");
+    assert_eq!(row()["passed_by"], json!([]), "the work has changed since");
+    let refused = stage.phalanx(&["review", "pass", "bob"]).expect(4);
+    assert!(refused.stderr.contains("a lead decides itself"), "{refused:?}");
+    let journal = stage.journal("alpha");
+    let passed = journal.iter().filter(|event| event["event"] == "review_passed");
+    assert_eq!(passed.count(), 1);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// Approval with checks and a squash, then a conflict of the second, which its author resolves.
+#[test]
+fn work_of_two_members_is_checked_approved_and_landed() {
+    let stage = stage();
+    let text = |words: &[&str], code: i32| {
+        let run = stage.phalanx(words).expect(code);
+        format!("{}{}", run.stdout, run.stderr)
+    };
+    let none = text(&["review", "check", "ann"], 2);
+    assert!(none.contains("has no checks") && none.contains("team set check.test.run"), "{none}");
+    stage.phalanx(&["team", "set", "check.test.run", CHECK]).expect(0);
+    commit(&stage, "ann", "one\n2\n");
+    commit(&stage, "bob", "one\nzwei\nthree\n");
+    let (first, second) = (hand_in(&stage, "ann"), hand_in(&stage, "bob"));
+    let failed = text(&["review", "check", "ann"], 1);
+    assert!(
+        failed.contains("test failed with exit code 3") && failed.contains("  lost\n"),
+        "{failed}"
+    );
+    let refused = text(&["review", "approve", "ann", "--squash", "--check"], 4);
+    assert!(refused.contains("check test failed with exit code 3"), "{refused}");
+    let mut lead = Client::start(&stage, &["mcp", "--team", "alpha"]);
+    let merge = json!({"action": "merge", "name": "ann", "check": true});
+    let unmerged = lead.refused("Worktrees", merge).to_string();
+    assert!(unmerged.contains("check test failed"), "{unmerged}");
+    commit(&stage, "ann", "one\n2\nthree\n");
+    let report = ["--json", "review", "approve", "ann", "--squash", "--check"];
+    let report = stage.phalanx(&report).expect(0).json();
+    assert_eq!((&report["task"], &report["landed"]["kind"]), (&json!(first), &json!("squash")));
+    assert_eq!(state(&stage, &first), "completed");
+    let conflict = text(&["review", "approve", "bob", "--merge"], 1);
+    assert!(conflict.contains("a.txt"), "{conflict}");
+    assert_eq!(state(&stage, &second), "in_review");
+    let shown = text(&["review", "conflicts", "bob"], 0);
+    assert!(
+        shown.contains("  <<<<<<< main\n  2\n  =======\n  zwei\n  >>>>>>> alpha-bob\n"),
+        "{shown}"
+    );
+    let given = text(&["review", "conflicts", "bob", "--task"], 0);
+    assert!(given.contains("Merge main into alpha-bob and resolve the conflicts"), "{given}");
+    let asked = mail(&stage, "bob").join("\n");
+    assert!(asked.contains("Merge main into alpha-bob"), "{asked}");
+    let dir = "work/.worktrees/alpha-bob";
+    let merged = stage.command("git").args(["-C", dir, "merge", "--quiet", "main"]).output();
+    assert!(!merged.expect("git runs").status.success(), "it conflicts");
+    commit(&stage, "bob", "one\n2 and zwei\nthree\n");
+    let landed = text(&["review", "approve", "bob", "--merge", "--check"], 0);
+    assert!(landed.contains(&format!("task #{second} of bob is completed")), "{landed}");
+    let main = fs::read_to_string(stage.at("work/a.txt")).expect("a file");
+    assert_eq!(main, "one\n2 and zwei\nthree\n");
+    assert_eq!(text(&["review"], 0), "nothing waits for a review\n");
+    lead.end();
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+#[test]
+fn dropped_work_comes_back_when_it_changes() {
+    let stage = stage();
+    commit(&stage, "bob", "one\n");
+    let id = hand_in(&stage, "bob");
+    let dropped = stage.phalanx(&["review", "drop", "bob"]).expect(0).stdout;
+    assert!(dropped.contains("is cancelled; the work of bob is off the list"), "{dropped}");
+    assert_eq!(state(&stage, &id), "cancelled");
+    assert_eq!(stage.phalanx(&["review"]).expect(0).stdout, "nothing waits for a review\n");
+    commit(&stage, "bob", "one\nmore\n");
+    assert!(stage.phalanx(&["review"]).expect(0).stdout.contains("bob"));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
