@@ -44,6 +44,9 @@ pub enum WorktreeError {
     RemoteName { host: HostName },
     #[error("the repository {dir} has no git remote `{remote}`")]
     NoRemote { remote: String, dir: String },
+    /// A push that is not forced would lose nothing, and this one would.
+    #[error("the branch `{branch}` of {remote} has commits that are not among these")]
+    PushRejected { remote: String, branch: String },
     #[error("the worktree {path} is gone")]
     NoDirectory { path: String },
     #[error("`{commit}` is none of its commits")]

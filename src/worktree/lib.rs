@@ -15,6 +15,7 @@ mod make;
 mod patch;
 mod pending;
 mod preview;
+mod push;
 mod repository;
 mod snapshot;
 mod start;

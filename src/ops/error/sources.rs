@@ -57,6 +57,7 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
         | WorktreeError::BranchTaken { .. }
         | WorktreeError::NothingToLand { .. }
         | WorktreeError::Moved { .. }
+        | WorktreeError::PushRejected { .. }
         | WorktreeError::Diverged { .. } => Kind::Refused,
         WorktreeError::NoDirectory { .. } => Kind::NotFound,
         WorktreeError::Git { .. }
@@ -121,6 +122,10 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
             "`remote` in the host's configuration is the name of a git remote, or an address"
                 .to_owned(),
         ),
+        WorktreeError::PushRejected { remote, branch } => Some(format!(
+            "let the member merge them: `git fetch {remote} {branch}`, then `git merge FETCH_HEAD`; \
+             if its commits were rewritten, delete the branch of the remote first"
+        )),
         WorktreeError::NoDirectory { .. } => {
             Some("remove it with `phalanx worktree remove NAME`".to_owned())
         }
