@@ -2,6 +2,7 @@
 
 mod check;
 mod message;
+mod pull_request;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::time::Timestamp;
 
 pub use check::{CheckEnd, CheckRun};
 pub use message::review_message;
+pub use pull_request::{ForgeTool, PullRequest, PullRequestState};
 
 /// Maximum number of comments of a team. Resolved ones are dropped first.
 pub const MAX_COMMENTS: usize = 2_000;
@@ -46,6 +48,9 @@ pub struct TeamReview {
     /// Work that was dropped, by member: the snapshot that does not wait for a review.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<MemberName, String>,
+    /// The last pull request of each member's work.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pull_requests: BTreeMap<MemberName, PullRequest>,
 }
 
 /// The id of a comment, `R12`. It is unique in its team.
@@ -173,6 +178,9 @@ pub struct ReviewComment {
     /// The snapshot that was shown.
     pub commit: String,
     pub text: String,
+    /// The id of the comment of a pull request that it was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
     pub at: Timestamp,
     /// `None` for a draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -367,6 +375,7 @@ mod tests {
             base: String::new(),
             commit: String::new(),
             text: "x".to_owned(),
+            remote: None,
             at: Timestamp(1),
             sent: is_resolved.then_some(Timestamp(2)),
             answer: None,

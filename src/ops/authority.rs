@@ -105,7 +105,8 @@ impl Action {
             Action::Type => "`type`, `keys`",
             Action::RemoveWorktree => "`worktree remove`",
             Action::LandWork => {
-                "`worktree merge`, `worktree undo`, `review check`, `review approve` that lands or checks"
+                "`worktree merge`, `worktree undo`, `review check`, `review approve` that lands or checks, `review --pr`, \
+                 `review --sync`"
             }
             Action::DeleteFile => "`workspace delete` of a file that the member wrote",
             Action::Shutdown => "`shutdown`, `kill`",

@@ -76,6 +76,7 @@ mod popup;
 mod profile;
 mod prompts;
 mod ps;
+mod pull_requests;
 mod quiet;
 mod reconcile;
 mod reminders;

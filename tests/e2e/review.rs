@@ -9,12 +9,12 @@ use crate::mcp::Client;
 use crate::worktree;
 
 /// A member that leaves its mail in its mailbox, where a test finds it.
-pub(crate) const SILENT: &str = "about = \"reads nothing\"\nruns = \"native\"\nreads_mail = true\n\
+pub const SILENT: &str = "about = \"reads nothing\"\nruns = \"native\"\nreads_mail = true\n\
     [launch]\nargv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n\
     [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 100\n";
 
 /// A stage whose member `bob` has a commit on its own branch and a task in review.
-fn with_task_in_review() -> Stage {
+pub fn with_task_in_review() -> Stage {
     let stage = worktree::stage();
     stage.profile("silent", SILENT);
     stage.phalanx(&["spawn", "bob", "--profile", "silent", "--worktree"]).expect(0);
@@ -28,7 +28,7 @@ fn with_task_in_review() -> Stage {
 }
 
 /// Returns the texts of all messages of a mailbox.
-pub(crate) fn mail(stage: &Stage, owner: &str) -> Vec<String> {
+pub fn mail(stage: &Stage, owner: &str) -> Vec<String> {
     let all = stage.phalanx(&["--json", "inbox", owner, "--all", "--peek"]).expect(0).json();
     let texts = all.as_array().expect("messages").iter();
     texts.map(|message| message["text"].as_str().expect("a text").to_owned()).collect()

@@ -18,6 +18,7 @@ const SESSION: &str = "it starts a lead that runs on; the server's caller leads 
 const ONE_TEAM: &str = "a server acts for one team";
 const TEXT: &str = "the tool takes the text itself";
 const STREAM: &str = "a call has one result; wait, or subscribe to a resource";
+const PUBLISHED: &str = "a person decides what is published, and what comes in from outside";
 const JSON: &str = "a result is JSON";
 
 pub(super) const NOT_OVER_MCP: &[Omission] = &[
@@ -64,6 +65,8 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("task export", "format", "", JSON),
     ("rules", "remove", "the action remove", "it is an action"),
     ("review", "name", "the action show", "it is an action"),
+    ("review", "pr", "", PUBLISHED),
+    ("review", "sync", "", PUBLISHED),
     (
         "review approve",
         "",

@@ -22,6 +22,12 @@ pub(crate) struct WorkReviewArgs {
     /// Member whose work is shown, or the number of its task.
     #[arg(value_name = "NAME|TASK")]
     pub(crate) name: Option<String>,
+    /// Push its commits, and open a pull request with `gh` or `glab`.
+    #[arg(long, requires = "name", conflicts_with = "sync")]
+    pub(crate) pr: bool,
+    /// Draft the new comments of its pull request.
+    #[arg(long, requires = "name")]
+    pub(crate) sync: bool,
     #[command(subcommand)]
     pub(crate) verb: Option<ReviewVerb>,
 }

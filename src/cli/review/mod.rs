@@ -5,6 +5,7 @@ mod decide;
 mod jobs;
 #[cfg(test)]
 mod jobs_tests;
+mod pull_request;
 mod screen;
 mod source;
 mod team_source;
@@ -34,6 +35,11 @@ use team_source::TeamSource;
 pub(crate) fn review(setup: &Setup, args: &WorkReviewArgs) -> VerbResult {
     match (&args.verb, &args.name) {
         (Some(verb), _) => perform(setup, verb),
+        (None, Some(name)) if args.pr || args.sync => {
+            let (team, name) = author(setup, name, Action::LandWork)?;
+            let perform = if args.pr { pull_request::open } else { pull_request::sync };
+            perform(setup, &team, &name)
+        }
         (None, given) if has_screen(setup) => open(setup, given.as_deref()),
         (None, Some(name)) => show(setup, name),
         (None, None) => show_overview(setup),

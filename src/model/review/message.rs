@@ -88,6 +88,7 @@ mod tests {
             base: "1a2b3c4d5e6f7a8b".to_owned(),
             commit: "9f8e7d6c5b4a3928".to_owned(),
             text: text.to_owned(),
+            remote: None,
             at: Timestamp(1),
             sent: None,
             answer: None,

@@ -91,6 +91,7 @@ pub enum EventKind {
     ReviewPassed,
     CommentAnswered,
     CommentResolved,
+    PullRequestOpened,
     FileQuarantined,
     Repaired,
     Recovered,

@@ -5,11 +5,11 @@ use super::tasks::task_in_review;
 use crate::mail::post::Post;
 use crate::mail::send::can_be_told;
 use crate::{Context, OpsError, now};
-use model::id::MemberName;
+use model::id::{MemberName, TaskId};
 use model::mail::protocol::Message;
 use model::review::{
-    AnswerKind, CommentAnswer, CommentId, CommentKind, CommentPlace, CommentState, ReviewComment,
-    ReviewLook, TeamReview,
+    AnswerKind, CommentAnswer, CommentId, CommentKind, CommentPlace, CommentState, PullRequest,
+    ReviewComment, ReviewLook, TeamReview,
 };
 use model::team::event::{EventKind, Note};
 use model::team::settings::Privacy;
@@ -17,7 +17,7 @@ use model::text;
 use store::TeamStore;
 
 /// Maximum length of the text of a comment and of an answer, in bytes.
-const MAX_TEXT: usize = 16 * 1024;
+pub(super) const MAX_TEXT: usize = 16 * 1024;
 /// Maximum number of files that a reviewer can mark as viewed.
 const MAX_VIEWED: usize = 20_000;
 /// Characters of an answer that the message to the reviewer quotes.
@@ -44,8 +44,50 @@ pub struct NewComment {
 pub fn draft(ctx: &Context, team: &TeamStore, new: NewComment) -> Result<ReviewComment, OpsError> {
     check_text(&new.text)?;
     let task = task_in_review(team, &new.member)?.map(|task| task.id);
+    let mut made = made(ctx, task, new);
+    made.id = team.change_review(|review| {
+        let comment = made.clone();
+        Ok(review.add(|id| ReviewComment { id, ..comment }))
+    })?;
+    Ok(made)
+}
+
+/// Adds drafts of the speaker from the comments of a pull request, given with their ids, except
+/// those that were added before. Returns the new ones.
+///
+/// # Errors
+/// As [`draft`]; none is added then.
+pub(super) fn import(
+    ctx: &Context,
+    team: &TeamStore,
+    request: &PullRequest,
+    comments: Vec<(String, NewComment)>,
+) -> Result<Vec<CommentId>, OpsError> {
+    let Some((_, first)) = comments.first() else { return Ok(Vec::new()) };
+    let member = first.member.clone();
+    let task = task_in_review(team, &member)?.map(|task| task.id);
+    let mut drafts = Vec::new();
+    for (remote, new) in comments {
+        check_text(&new.text)?;
+        drafts.push(ReviewComment { remote: Some(remote), ..made(ctx, task, new) });
+    }
+    Ok(team.change_review(|review| {
+        let mut added = Vec::new();
+        for draft in &drafts {
+            let known = review.pull_requests.get_mut(&member);
+            let Some(known) = known.filter(|known| known.is_same(request)) else { break };
+            if known.imported.insert(draft.remote.clone().unwrap_or_default()) {
+                added.push(review.add(|id| ReviewComment { id, ..draft.clone() }));
+            }
+        }
+        Ok(added)
+    })?)
+}
+
+/// Makes a draft of the speaker, which has no id yet.
+fn made(ctx: &Context, task: Option<TaskId>, new: NewComment) -> ReviewComment {
     let NewComment { member, kind, place, base, commit, text } = new;
-    let mut made = ReviewComment {
+    ReviewComment {
         id: CommentId(0),
         member,
         by: ctx.speaker.clone(),
@@ -55,16 +97,12 @@ pub fn draft(ctx: &Context, team: &TeamStore, new: NewComment) -> Result<ReviewC
         base,
         commit,
         text,
+        remote: None,
         at: now(),
         sent: None,
         answer: None,
         resolved: None,
-    };
-    made.id = team.change_review(|review| {
-        let comment = made.clone();
-        Ok(review.add(|id| ReviewComment { id, ..comment }))
-    })?;
-    Ok(made)
+    }
 }
 
 /// Replaces the text of a draft.

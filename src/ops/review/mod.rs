@@ -10,6 +10,7 @@ pub mod overview;
 pub mod page;
 pub mod pass;
 pub mod place;
+pub mod pull_request;
 pub mod send;
 pub mod tasks;
 #[cfg(test)]

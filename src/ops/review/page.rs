@@ -11,7 +11,7 @@ use crate::team::worktree::{checkout_of, repository};
 use crate::{Context, OpsError};
 use model::board::task_ref::TaskRef;
 use model::id::MemberName;
-use model::review::PlacedComment;
+use model::review::{PlacedComment, PullRequest};
 use store::TeamStore;
 use sys::exec::CancelToken;
 use worktree::ChangedFile;
@@ -27,6 +27,9 @@ pub struct ReviewPage {
     pub checks: Vec<WorkCheck>,
     /// The reviewers that find nothing left to change in the work as it is.
     pub passed_by: Vec<MemberName>,
+    /// The pull request of the work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<PullRequest>,
     /// The changed files.
     pub files: Vec<ChangedFile>,
     pub comments: Vec<PlacedComment>,
@@ -42,10 +45,12 @@ pub fn show(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Review
     let task = task_in_review(team, name)?;
     let repository = repository(ctx, &checkout_of(team, name)?);
     let files = repository.changed_files(&reviewed.base, &reviewed.snapshot)?;
-    let review = team.review()?;
+    let mut review = team.review()?;
     let checks = checks::results(team, &review, &reviewed)?;
     let passed_by = review.passed_by(name, &reviewed.snapshot);
-    Ok(ReviewPage { reviewed, task, checks, passed_by, files, comments })
+    let known = review.pull_requests.remove(name);
+    let pull_request = known.map(|known| known.without_comments());
+    Ok(ReviewPage { reviewed, task, checks, passed_by, pull_request, files, comments })
 }
 
 /// Returns the owner of a task, whose work is reviewed.

@@ -367,6 +367,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         | Kind::ReviewPassed
         | Kind::CommentAnswered
         | Kind::CommentResolved
+        | Kind::PullRequestOpened
         | Kind::Typed
         | Kind::Recovered => None,
         Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped => None,

@@ -195,6 +195,7 @@ pub fn words(event: &Event) -> Option<String> {
         | Kind::WorkTakenBack
         | Kind::WorkDropped
         | Kind::ReviewPassed
+        | Kind::PullRequestOpened
         | Kind::CommentResolved => None,
         // The final report contains it.
         Kind::ShutdownVerified => None,

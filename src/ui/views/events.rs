@@ -149,6 +149,9 @@ fn quiet_words(event: &Event) -> String {
         Kind::WorkDropped => "its work was dropped".to_owned(),
         Kind::WorkTakenBack => format!("its work was taken off {}", some("into", "")),
         Kind::CommentResolved => format!("comment{} is resolved", some("comment", " ")),
+        Kind::PullRequestOpened => {
+            format!("a pull request for its work was opened{}", some("url", ": "))
+        }
         Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),
         Kind::Repaired => {
             format!("doctor repaired {}{}", part("what").unwrap_or_default(), some("where", " at "))

@@ -135,6 +135,10 @@ pub fn review_page(page: &ReviewPage, paint: Paint) -> String {
     if let Some(task) = &page.task {
         lines.push(format!("task #{} \"{}\" is in review", task.id, text::line(&task.subject)));
     }
+    if let Some(request) = &page.pull_request {
+        let state: &str = request.state.into();
+        lines.push(format!("{} is {state}: {}", request.label(), text::line(&request.url)));
+    }
     if reviewed.uncommitted > 0 {
         lines.push(format!("{} file(s) are not committed", reviewed.uncommitted));
     }

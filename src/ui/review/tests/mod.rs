@@ -149,6 +149,7 @@ fn comment(id: u32, line: u32, now: PlaceNow, text: &str) -> PlacedComment {
             base: commit("1a2b3c4"),
             commit: commit("0000000"),
             text: text.to_owned(),
+            remote: None,
             at: Timestamp(1),
             sent: None,
             answer: None,
