@@ -346,6 +346,26 @@ impl TeamReview {
         passes.filter(|pass| pass.commit == snapshot).map(|pass| pass.by.clone()).collect()
     }
 
+    /// Gives all that a member has, as an author and as a reviewer, to its new name.
+    pub fn rename(&mut self, from: &MemberName, to: &MemberName) {
+        let change = |name: &mut MemberName| {
+            if name == from {
+                name.clone_from(to);
+            }
+        };
+        for comment in &mut self.comments {
+            change(&mut comment.member);
+            change(&mut comment.by);
+        }
+        rekey(&mut self.looks, from, to);
+        self.looks.values_mut().for_each(|looks| rekey(looks, from, to));
+        rekey(&mut self.checks, from, to);
+        rekey(&mut self.passes, from, to);
+        self.passes.values_mut().flatten().for_each(|pass| change(&mut pass.by));
+        rekey(&mut self.dropped, from, to);
+        rekey(&mut self.pull_requests, from, to);
+    }
+
     /// Adds a comment and returns its id. Drops the oldest resolved ones if there are too many.
     pub fn add(&mut self, comment: impl FnOnce(CommentId) -> ReviewComment) -> CommentId {
         self.last += 1;
@@ -357,6 +377,12 @@ impl TeamReview {
             self.comments.remove(at);
         }
         id
+    }
+}
+
+fn rekey<V>(map: &mut BTreeMap<MemberName, V>, from: &MemberName, to: &MemberName) {
+    if let Some(value) = map.remove(from) {
+        map.insert(to.clone(), value);
     }
 }
 
@@ -417,5 +443,24 @@ mod tests {
         let ada = MemberName::existing("ada").expect("a name");
         let ids = |who: &MemberName| review.visible_to(who).map(|c| c.id.0).collect::<Vec<_>>();
         assert_eq!((ids(&MemberName::lead()), ids(&ada)), (vec![1, 2], vec![2]));
+    }
+    /// RV-29: nothing of the old name is left, wherever it stands.
+    #[test]
+    fn rv_29_renamed_member_keeps_its_reviews() {
+        let [ada, ida] = ["ada", "ida"].map(|name| MemberName::existing(name).expect("a name"));
+        let mut review = TeamReview::default();
+        review.add(|id| made(id, false));
+        review.add(|id| ReviewComment { by: ada.clone(), ..made(id, true) });
+        let look = ReviewLook { commit: "c".into(), at: Timestamp(1), viewed: BTreeMap::new() };
+        review.looks.insert(ada.clone(), [(ada.clone(), look)].into());
+        review.checks.insert(ada.clone(), BTreeMap::new());
+        let pass =
+            ReviewPass { by: ada.clone(), commit: "c".into(), at: Timestamp(1), text: "".into() };
+        review.passes.insert(ada.clone(), vec![pass]);
+        review.dropped.insert(ada.clone(), "c".into());
+        review.rename(&ada, &ida);
+        let stored = serde_json::to_string(&review).expect("JSON");
+        assert!(!stored.contains("\"ada\""), "{stored}");
+        assert_eq!(stored.matches("\"ida\"").count(), 9, "{stored}");
     }
 }

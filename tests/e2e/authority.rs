@@ -23,7 +23,7 @@ fn warnings(stage: &Stage) -> Vec<String> {
 
 /// Commands reserved for the lead, or for the lead and the member concerned, as ann runs them; each
 /// with the action named in the refusal.
-const REFUSED: [(&[&str], &str); 42] = [
+const REFUSED: [(&[&str], &str); 45] = [
     (&["shutdown", "bob"], "end `bob`"),
     (&["shutdown", "bob", "--force"], "end `bob`"),
     (&["shutdown", "ann", "bob"], "end `bob`"),

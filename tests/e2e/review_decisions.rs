@@ -151,3 +151,17 @@ fn dropped_work_comes_back_when_it_changes() {
     assert!(stage.phalanx(&["review"]).expect(0).stdout.contains("bob"));
     stage.phalanx(&["down", "--force"]).expect(0);
 }
+
+/// RV-29: comments, answers and the worktree go to the new name.
+#[test]
+fn rv_29_renamed_member_keeps_the_comments_on_its_work() {
+    let stage = stage();
+    commit(&stage, "bob", "one\n");
+    stage.phalanx(&["review", "comment", "bob", "Why?"]).expect(0);
+    stage.phalanx(&["review", "send", "bob"]).expect(0);
+    stage.phalanx(&["rename", "bob", "bert"]).expect(0);
+    let shown = stage.phalanx(&["review", "show", "bert"]).expect(0).stdout;
+    assert!(shown.contains("[R1] must"), "{shown}");
+    stage.phalanx(&["--as", "bert", "review", "answer", "R1", "reply", "so"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}

@@ -1,5 +1,5 @@
 //! `rename`: starts a member again under another name, which gets what the member has: its
-//! settings, its worktree, its open tasks and its unread messages.
+//! settings, its worktree with its reviews, its open tasks and its unread messages.
 //!
 //! A running program cannot be given another name, so the member has been stopped before. The
 //! journal names the change before the new run starts: a call that was killed can be repeated.
@@ -14,6 +14,7 @@ use model::id::{MemberName, TaskId};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
 use model::members::launch::LaunchSpec;
+use model::review::TeamReview;
 use model::team::event::{Event, EventKind, Note};
 use model::team::settings::Settings;
 use model::wire;
@@ -175,6 +176,12 @@ fn left_tasks(team: &TeamStore, from: &MemberName) -> Result<Vec<TaskId>, OpsErr
 }
 
 fn move_settings(team: &TeamStore, from: &MemberName, to: &MemberName) -> Result<(), OpsError> {
+    if team.review()? != TeamReview::default() {
+        team.change_review(|review| {
+            review.rename(from, to);
+            Ok(())
+        })?;
+    }
     Ok(team.change_settings(|settings: &mut Settings| {
         if let Some(checkout) = settings.checkouts.remove(from) {
             settings.checkouts.insert(to.clone(), checkout);
