@@ -3,6 +3,7 @@
 
 pub mod board;
 pub mod causes;
+pub mod code;
 pub mod decisions;
 pub mod digest;
 pub mod id;
