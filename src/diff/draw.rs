@@ -201,7 +201,7 @@ impl DiffView {
         }
     }
 
-    fn file_of(&self, row: usize) -> Option<usize> {
+    pub(crate) fn file_of(&self, row: usize) -> Option<usize> {
         match self.row(row)? {
             DiffRow::Note { note, .. } => self.place_of_note(note).file,
             DiffRow::File(file) | DiffRow::Hunk(file, _) | DiffRow::Lines { file, .. } => {

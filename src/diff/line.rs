@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use model::code::TokenSpan;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -99,7 +100,9 @@ impl DiffView {
         let text = line.text.get(..most).unwrap_or(&line.text);
         let found: Vec<Range<usize>> =
             if self.query.is_empty() { Vec::new() } else { matches(text, &self.query).collect() };
-        let line = VisibleLine { text, has_newline: line.has_newline, changed, found, style };
+        let tokens = self.tokens(file, line);
+        let has_newline = line.has_newline;
+        let line = VisibleLine { text, has_newline, changed, found, tokens, style };
         let is_cut = draw_text(self, buffer, (start, area.y), room, &line);
         self.is_cut |= is_cut;
     }
@@ -136,6 +139,8 @@ struct VisibleLine<'a> {
     changed: Vec<Range<usize>>,
     /// The bytes that match the search.
     found: Vec<Range<usize>>,
+    /// The words that have colours.
+    tokens: &'a [TokenSpan],
     style: Style,
 }
 
@@ -188,7 +193,7 @@ fn draw_text(
         } else if contains(&line.changed, glyph.byte) {
             line.style.add_modifier(mark)
         } else {
-            line.style
+            view.token_style_at(line.tokens, glyph.byte, line.style)
         };
         put_at(buffer, at, &glyph.symbol, glyph.width, style);
     }

@@ -2,9 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use model::code::TokenKind;
 use ratatui::layout::Size;
+use ratatui::style::Style;
 
 use crate::annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
+use crate::code::FileColors;
 use crate::glyph;
 use crate::help::ViewKey;
 use crate::index::{DiffPlace, DiffRow, PatchBlocks, PlacedNote, RowIndex, blocks, numbered};
@@ -62,6 +65,9 @@ pub struct DiffView {
     pub(crate) size: Size,
     pub(crate) digits: usize,
     pub(crate) compared: HashMap<DiffPlace, Option<WordChanges>>,
+    /// The words of the code of each file.
+    pub(crate) colors: Vec<FileColors>,
+    pub(crate) token_style: fn(TokenKind) -> Style,
 }
 
 impl DiffView {
@@ -99,6 +105,8 @@ impl DiffView {
             size: Size::new(80, 24),
             digits: 3,
             compared: HashMap::new(),
+            colors: Vec::new(),
+            token_style: |_| Style::default(),
         };
         view.set_patch(title, patch);
         view
@@ -154,6 +162,7 @@ impl DiffView {
                 .max(hunk.new_start.saturating_add(hunk.new_len))
         });
         self.digits = ends.max().unwrap_or(0).to_string().len().max(3);
+        self.colors = vec![FileColors::default(); patch.files.len()];
         self.patch = patch;
         self.compared.clear();
         self.matches.clear();

@@ -1,5 +1,6 @@
 //! Patches for tests: written as git prints them, generated, and printed by git itself.
 
+mod code;
 mod git;
 mod keys;
 mod parse;
