@@ -147,6 +147,7 @@ fn run_internal(verb: InternalVerb) -> Exit {
                 launcher::exec(&spec, &setup::launcher_store(), &ops::starting::one_shot::END);
             Ok(Exit(u8::try_from(code).unwrap_or(1)))
         }
+        InternalVerb::Highlight { language } => review::highlight(language),
         InternalVerb::SelfTestHelper { role, dir } => Ok(Exit(selftest::run_helper(role, &dir))),
         InternalVerb::Worker => run(members::worker::worker),
         InternalVerb::Wrap => run(members::worker::wrap),

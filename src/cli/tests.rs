@@ -85,7 +85,9 @@ fn sec_04_permission_tables_name_every_verb() {
     let mut verbs = BTreeSet::new();
     add_verbs(&definition(), &[], &mut verbs);
     add_verbs(&InternalVerb::command(), &[], &mut verbs);
-    for hidden in ["host serve", "store serve", "exec", "self-test-helper", "worker", "wrap"] {
+    for hidden in
+        ["host serve", "store serve", "exec", "highlight", "self-test-helper", "worker", "wrap"]
+    {
         assert!(verbs.contains(hidden), "{hidden}");
     }
     let page = include_str!("../../docs/security.md");

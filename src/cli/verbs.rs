@@ -48,6 +48,7 @@ use crate::views::status::StatusArgs;
 use crate::views::wait::WaitArgs;
 use crate::watch::args::WatchArgs;
 use model::board::task_ref::TaskRef;
+use model::code::CodeLanguage;
 use sys::selftest::HelperRole;
 
 const EXAMPLES: &str = "\
@@ -241,6 +242,8 @@ pub(super) enum Verb {
 pub(super) enum InternalVerb {
     /// The launcher in every pane.
     Exec { spec: PathBuf },
+    /// Finds the words of the code on stdin for the colours of `review`.
+    Highlight { language: CodeLanguage },
     /// A helper process of `doctor --self-test`.
     SelfTestHelper { role: HelperRole, dir: PathBuf },
     /// The built-in teammate.

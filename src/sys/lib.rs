@@ -10,6 +10,7 @@ pub mod env;
 pub mod exec;
 pub mod failpoint;
 pub mod fs;
+pub mod limits;
 #[cfg(target_os = "linux")]
 mod linux;
 pub mod lock;

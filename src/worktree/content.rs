@@ -1,4 +1,4 @@
-//! Reads files of commits.
+//! Reads files of commits, and contents by their ids.
 
 use super::error::WorktreeError;
 use super::git;
@@ -26,6 +26,19 @@ impl Repository {
         match output.code {
             Some(0) => Ok(Some(output.stdout)),
             Some(_) | None => Err(git::refused("read a file of a commit", &output)),
+        }
+    }
+
+    /// Returns the content with this id.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Exec`] if git cannot be run or times out, or if the content has more than
+    /// `largest` bytes; [`WorktreeError::Git`] if there is no such content.
+    pub fn blob(&self, id: &str, largest: usize) -> Result<Vec<u8>, WorktreeError> {
+        let output = self.git.feed_within(&["cat-file", "blob", id], Vec::new(), largest)?;
+        match output.code {
+            Some(0) => Ok(output.stdout),
+            Some(_) | None => Err(git::refused("read a content", &output)),
         }
     }
 }

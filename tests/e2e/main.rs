@@ -93,6 +93,7 @@ mod requests;
 mod results;
 mod resume;
 mod review;
+mod review_colors;
 mod review_decisions;
 mod roles;
 mod rules;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use diff::Patch;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::colors::{ColorThread, Highlighter};
 use super::source::{PatchRange, ReviewSource};
 use model::id::MemberName;
 use sys::clock::Deadline;
@@ -59,6 +60,7 @@ pub(crate) struct ReviewJobs {
     opening: CancelToken,
     /// Ends the checks that run.
     checking: CancelToken,
+    colors: ColorThread,
 }
 
 impl ReviewJobs {
@@ -66,6 +68,15 @@ impl ReviewJobs {
     pub(crate) fn start(
         source: Arc<dyn ReviewSource>,
         news: UnboundedSender<ReviewNews>,
+    ) -> io::Result<ReviewJobs> {
+        ReviewJobs::start_with(source, news, Highlighter::own())
+    }
+
+    /// Starts the threads, with a program for the colours of code.
+    pub(super) fn start_with(
+        source: Arc<dyn ReviewSource>,
+        news: UnboundedSender<ReviewNews>,
+        highlighter: Highlighter,
     ) -> io::Result<ReviewJobs> {
         let (list, list_requests) = channel();
         let (actions, action_requests) = channel();
@@ -89,7 +100,8 @@ impl ReviewJobs {
         })?;
         let (opening, checking) = (CancelToken::default(), CancelToken::default());
         let (actions, is_acting) = (Some(actions), Some(is_acting));
-        Ok(ReviewJobs { source, news, list, actions, acting, is_acting, opening, checking })
+        let colors = ColorThread::start(Arc::clone(&source), news.clone(), highlighter)?;
+        Ok(ReviewJobs { source, news, list, actions, acting, is_acting, opening, checking, colors })
     }
 
     /// Begins to carry out an effect. The driver itself handles those on the terminal.
@@ -110,6 +122,7 @@ impl ReviewJobs {
                 self.act(ActionRequest::Conflicts { number, member });
             }
             ReviewEffect::Perform(action @ ReviewAction::Check { .. }) => self.check(action),
+            ReviewEffect::ReadCode { member, code } => self.colors.ask(member, code),
             ReviewEffect::Perform(action) => self.act(ActionRequest::Perform(action)),
             ReviewEffect::Quit | ReviewEffect::Suspend | ReviewEffect::Redraw => {}
         }

@@ -85,6 +85,17 @@ impl ReviewSource for FakeTeam {
         Ok(PATCH.as_bytes().to_vec())
     }
 
+    fn content(
+        &self,
+        member: &MemberName,
+        blob: &str,
+        _largest: usize,
+        _cancel: &CancelToken,
+    ) -> Result<Vec<u8>, String> {
+        self.note(format!("content {member} {blob}"));
+        Ok(b"fn f() {}\n".to_vec())
+    }
+
     fn comments(&self, member: &MemberName, _: &str) -> Result<Vec<PlacedComment>, String> {
         self.note(format!("comments {member}"));
         Ok(Vec::new())

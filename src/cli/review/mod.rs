@@ -1,6 +1,9 @@
 //! `review` and its subcommands.
 
 mod args;
+mod colors;
+#[cfg(test)]
+mod colors_tests;
 mod decide;
 mod jobs;
 #[cfg(test)]
@@ -27,6 +30,8 @@ use ops::review::{changes, overview, page, pass, send};
 use ops::{self, TeamStore};
 use sys::env;
 use sys::exec::CancelToken;
+
+pub(crate) use colors::highlight;
 
 use args::{AnswerCommentArgs, CommentArgs};
 pub(crate) use args::{ReviewVerb, WorkReviewArgs};

@@ -74,6 +74,9 @@ impl ReviewDriver {
                 }
             }
             self.draw()?;
+            for effect in self.screen.drawn_effects() {
+                self.jobs.take(effect);
+            }
             let wake = tokio::select! {
                 biased;
                 wake = input.next() => wake,

@@ -44,6 +44,15 @@ pub(crate) trait ReviewSource: Send + Sync + 'static {
         cancel: &CancelToken,
     ) -> Result<Vec<u8>, String>;
 
+    /// Returns a content of a patch by its id; an error if it has more than `largest` bytes.
+    fn content(
+        &self,
+        member: &MemberName,
+        blob: &str,
+        largest: usize,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>, String>;
+
     /// Returns the comments on the work of a member that the reviewer may see, with the places of
     /// their lines in `snapshot`.
     fn comments(&self, member: &MemberName, snapshot: &str) -> Result<Vec<PlacedComment>, String>;

@@ -70,6 +70,16 @@ impl ReviewSource for TeamSource {
         changes::patch(ctx, team, member, range.from, range.to, &options, cancel).map_err(text)
     }
 
+    fn content(
+        &self,
+        member: &MemberName,
+        blob: &str,
+        largest: usize,
+        cancel: &CancelToken,
+    ) -> Result<Vec<u8>, String> {
+        changes::content(&self.ctx, &self.team, member, blob, largest, cancel).map_err(text)
+    }
+
     fn comments(&self, member: &MemberName, snapshot: &str) -> Result<Vec<PlacedComment>, String> {
         place::placed(&self.ctx, &self.team, member, snapshot).map_err(text)
     }

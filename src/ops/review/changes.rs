@@ -94,6 +94,21 @@ pub fn patch(
     Ok(repository.patch(from, to, options)?)
 }
 
+/// Returns a content of a patch by its id, if it has at most `largest` bytes. `cancel` stops git.
+///
+/// # Errors
+/// As [`reviewed`].
+pub fn content(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    blob: &str,
+    largest: usize,
+    cancel: &CancelToken,
+) -> Result<Vec<u8>, OpsError> {
+    Ok(repository_of(ctx, team, name)?.cancelled_by(cancel).blob(blob, largest)?)
+}
+
 /// Finds the places of the lines of a file in a later commit.
 ///
 /// # Errors

@@ -1,10 +1,11 @@
 //! The changes of one member on display, with the comments at their places.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use diff::glyph::{cut_start, safe};
 use diff::{
-    Annotation, AnnotationPlace, AnnotationState, CommentTarget, DiffSide, DiffView, Patch,
+    Annotation, AnnotationPlace, AnnotationState, CodeBlob, CommentTarget, DiffSide, DiffView,
+    Patch,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -12,6 +13,8 @@ use super::data::{ChangesRequest, DiffRange, OpenedWork};
 use super::dialog::{CommentEditor, EditorPurpose, OpenComment};
 use super::keys::{CHANGES_HELP, CHANGES_HINTS};
 use super::object::{WorkObject, short};
+use super::paint::token_styles;
+use crate::dashboard::Theme;
 use model::id::MemberName;
 use model::review::{
     CommentKind, CommentLines, CommentPlace, CommentState, LineSide, PlaceNow, PlacedComment,
@@ -42,6 +45,8 @@ pub(super) struct ChangesPage {
     viewed: BTreeMap<String, String>,
     /// The names of the patch as comments have them: bytes that are not UTF-8 are replaced.
     names: HashMap<String, Vec<u8>>,
+    /// Contents whose words were asked for.
+    asked: HashSet<CodeBlob>,
 }
 
 impl ChangesPage {
@@ -50,7 +55,7 @@ impl ChangesPage {
         request: ChangesRequest,
         mut work: OpenedWork,
         before: Option<ChangesPage>,
-        has_color: bool,
+        theme: Theme,
     ) -> ChangesPage {
         let patch = std::mem::take(&mut work.patch);
         let names = names(&patch);
@@ -59,7 +64,7 @@ impl ChangesPage {
             Some(page) => {
                 let mut view = page.view;
                 view.set_patch("", patch);
-                ChangesPage { view, work, names, ..page }
+                ChangesPage { view, work, names, asked: HashSet::new(), ..page }
             }
             None => ChangesPage {
                 member: request.member,
@@ -68,11 +73,13 @@ impl ChangesPage {
                 look: work.look.clone(),
                 is_seen: false,
                 is_drawn: false,
-                view: DiffView::new("", patch, has_color)
+                view: DiffView::new("", patch, theme.color)
+                    .with_token_styles(token_styles(theme))
                     .with_owner_keys(&CHANGES_HELP, &CHANGES_HINTS),
                 viewed: work.viewed.clone(),
                 work,
                 names,
+                asked: HashSet::new(),
             },
         };
         (page.range, page.ignores_whitespace) = (request.range, request.ignores_whitespace);
@@ -104,6 +111,13 @@ impl ChangesPage {
     pub(super) fn set_comments(&mut self, comments: Vec<PlacedComment>) {
         self.work.comments = comments;
         self.place_comments();
+    }
+
+    /// Returns the contents in the last frame whose words were not asked for before.
+    pub(super) fn new_code(&mut self) -> Vec<CodeBlob> {
+        let mut code = self.view.visible_code();
+        code.retain(|code| self.asked.insert(code.clone()));
+        code
     }
 
     pub(super) fn drafts(&self) -> usize {

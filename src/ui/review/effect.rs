@@ -1,6 +1,11 @@
 //! Effects of keys, which the driver carries out, and the news that it sends back.
 
+use std::sync::Arc;
+
+use diff::CodeBlob;
+
 use super::data::{ChangesRequest, OpenedWork, WorkList};
+use model::code::CodeTokens;
 use model::id::{MemberName, TaskId};
 use model::review::{CommentId, CommentKind, CommentPlace, PlacedComment};
 use model::team::worktree::LandingKind;
@@ -31,6 +36,11 @@ pub enum ReviewEffect {
     ReadMessage {
         number: u64,
         member: MemberName,
+    },
+    /// Find the words of contents in the work of a member. Only successes are news.
+    ReadCode {
+        member: MemberName,
+        code: Vec<CodeBlob>,
     },
     Perform(ReviewAction),
 }
@@ -166,6 +176,10 @@ pub enum ReviewNews {
     Conflicts {
         number: u64,
         text: Result<String, String>,
+    },
+    Code {
+        code: CodeBlob,
+        tokens: Arc<CodeTokens>,
     },
     /// The result of an action in words.
     Done {

@@ -19,9 +19,8 @@ impl ReviewScreen {
                 match work {
                     Ok(work) => {
                         let before = self.changes.take();
-                        let has_color = self.theme.color;
                         let nested = work.nested.join(", ");
-                        let page = ChangesPage::new(request, *work, before, has_color);
+                        let page = ChangesPage::new(request, *work, before, self.theme);
                         self.selected = Some(page.member.clone());
                         self.changes = Some(page);
                         if !nested.is_empty() {
@@ -72,9 +71,26 @@ impl ReviewScreen {
                     page.number = None;
                 }
             }
+            ReviewNews::Code { code, tokens } => {
+                // An id is always that of the same content, so it does not matter who has asked.
+                if let Some(page) = &mut self.changes {
+                    page.view.set_colors(&code, &tokens);
+                }
+            }
             ReviewNews::Done { action, words } => return self.finish(&action, words),
         }
         Vec::new()
+    }
+
+    /// Returns the effects after a frame: asks for the words of the code in it.
+    pub fn drawn_effects(&mut self) -> Vec<ReviewEffect> {
+        let page = self.changes.as_mut().filter(|_| self.loading.is_none() && self.theme.color);
+        let Some(page) = page else { return Vec::new() };
+        let code = page.new_code();
+        if code.is_empty() {
+            return Vec::new();
+        }
+        vec![ReviewEffect::ReadCode { member: page.member.clone(), code }]
     }
 
     /// Takes a list. The selection stays at its member, or else at its position. Reads the comments

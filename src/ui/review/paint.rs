@@ -4,10 +4,11 @@ use diff::cells::{fill, put};
 use diff::glyph::{cut, safe, wrap};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Color, Style};
 use unicode_width::UnicodeWidthStr;
 
 use crate::dashboard::{Theme, Tone};
+use model::code::TokenKind;
 
 /// Symbols of the pages with their replacements in ASCII.
 const ASCII: [(&str, &str); 22] = [
@@ -34,6 +35,27 @@ const ASCII: [(&str, &str); 22] = [
     ("▏", "_"),
     ("↓", "v"),
 ];
+
+/// Returns the styles of the words of code. No word is red or green, which are the colours of
+/// removed and added lines. They are among the 16 colours that each terminal makes legible.
+pub(super) fn token_styles(theme: Theme) -> fn(TokenKind) -> Style {
+    if theme.light {
+        |kind| token_style(kind, Color::Blue, Color::Cyan)
+    } else {
+        |kind| token_style(kind, Color::LightBlue, Color::Yellow)
+    }
+}
+
+fn token_style(kind: TokenKind, function: Color, string: Color) -> Style {
+    let color = match kind {
+        TokenKind::Comment => return Style::default(),
+        TokenKind::Keyword => Color::Magenta,
+        TokenKind::Function => function,
+        TokenKind::String => string,
+        TokenKind::Number | TokenKind::Constant | TokenKind::Type | TokenKind::Label => Color::Cyan,
+    };
+    Style::default().fg(color)
+}
 
 /// Writes one row of foreign text, and clears the rest of it.
 pub(super) fn write(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {

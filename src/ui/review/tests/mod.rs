@@ -1,6 +1,7 @@
 //! Tests of the review screen on a sample team.
 
 mod actions;
+mod code;
 mod keys;
 mod pictures;
 mod properties;
