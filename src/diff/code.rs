@@ -1,26 +1,13 @@
-//! The colours of code. They arrive after the patch, for the contents that its files have.
+//! Draws the words of code in colours.
 
 use std::sync::Arc;
 
 use model::code::{CodeLanguage, CodeTokens, TokenKind, TokenSpan};
 use ratatui::style::{Modifier, Style};
 
+use crate::colors::CodeBlob;
 use crate::patch::{FilePatch, LineKind, PatchLine};
 use crate::view::DiffView;
-
-/// A content in a language.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct CodeBlob {
-    pub id: String,
-    pub language: CodeLanguage,
-}
-
-/// The words of both contents of a file; `None` until they are known.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FileColors {
-    old: Option<Arc<CodeTokens>>,
-    new: Option<Arc<CodeTokens>>,
-}
 
 impl DiffView {
     /// Sets the styles of words. Comments are dim in any case.

@@ -5,6 +5,7 @@ mod action;
 mod annotation;
 pub mod cells;
 mod code;
+mod colors;
 mod draw;
 pub mod glyph;
 mod help;
@@ -21,7 +22,7 @@ mod words;
 
 pub use action::{CommentTarget, DiffAction};
 pub use annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
-pub use code::CodeBlob;
+pub use colors::CodeBlob;
 pub use help::{KEYS, ViewKey};
 pub use parse::PatchError;
 pub use patch::{ChangeKind, FilePatch, Hunk, LineKind, Patch, PatchLine};

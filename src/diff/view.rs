@@ -7,7 +7,7 @@ use ratatui::layout::Size;
 use ratatui::style::Style;
 
 use crate::annotation::{Annotation, AnnotationPlace, AnnotationState, DiffSide};
-use crate::code::FileColors;
+use crate::colors::FileColors;
 use crate::glyph;
 use crate::help::ViewKey;
 use crate::index::{DiffPlace, DiffRow, PatchBlocks, PlacedNote, RowIndex, blocks, numbered};
