@@ -47,7 +47,7 @@ fn rv_40_process_has_limits_of_its_own() {
             let mut lines = text.lines().filter_map(|line| line.strip_prefix(name));
             lines.any(|line| line.split_whitespace().next() == Some(limit))
         };
-        let is_limited = has("Max cpu time", "2") && has("Max address space", "1073741824");
+        let is_limited = has("Max cpu time", "1") && has("Max address space", "1073741824");
         (is_limited && has("Max core file size", "0")).then_some(())
     });
     drop(input);

@@ -23,11 +23,11 @@ use sys::exec::{self, CancelToken, ExecCommand, ExecLimits};
 use sys::limits::limit_this_process;
 use ui::review::ReviewNews;
 
-/// Time limit for one text.
-const DEADLINE: Duration = Duration::from_secs(1);
-/// CPU time after which the process ends even if phalanx was killed first.
-const CPU: Duration = Duration::from_secs(2);
-/// Address space of the process. A text of a mebibyte needs a tenth.
+/// CPU time for one text, at which the system ends the process even if phalanx was killed first.
+const CPU: Duration = Duration::from_secs(1);
+/// Time limit for one text. It is longer than the CPU time, because agents keep machines busy.
+const DEADLINE: Duration = Duration::from_secs(3);
+/// Address space of the process.
 const MEMORY: u64 = 1 << 30;
 /// Largest output. One word for each byte of the largest text fits.
 const LARGEST_OUTPUT: usize = 32 << 20;
