@@ -70,7 +70,11 @@ impl ReviewSource for OneContent {
         Ok(String::new())
     }
 
-    fn perform(&self, _: &ReviewAction) -> Result<String, String> {
+    fn conflicts(&self, _: &MemberName) -> Result<String, String> {
+        Err("not used".to_owned())
+    }
+
+    fn perform(&self, _: &ReviewAction, _: &CancelToken) -> Result<String, String> {
         Ok(String::new())
     }
 

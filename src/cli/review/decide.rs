@@ -1,6 +1,8 @@
 //! The subcommands of `review` with which a lead decides about work: `check`, `approve`, `drop` and
 //! `conflicts`.
 
+use std::slice;
+
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -112,7 +114,7 @@ pub(super) fn approve(setup: &Setup, args: &ApproveArgs) -> VerbResult {
         checks: args.check,
     };
     if approval.landing.is_some() || approval.checks {
-        authority::enter(&setup.ctx, &team, Action::LandWork, &[name.clone()])?;
+        authority::enter(&setup.ctx, &team, Action::LandWork, slice::from_ref(&name))?;
     }
     let report = decide::approve(&setup.ctx, &team, &name, &approval)?;
     setup.out.print(&report, || {
