@@ -121,6 +121,37 @@ fn en_07_remote_worktree_is_merged_and_removed_by_bundles() {
     assert!(!path.exists(), "it had nothing to commit");
 }
 
+/// RV-24: a check runs where the files are, and its result counts for them.
+#[test]
+fn rv_24_work_on_another_host_is_checked_there_and_lands_here() {
+    let Some(stage) = RemoteStage::start(&["h1"]) else { return };
+    stage.make_repository();
+    let path = stage.spawn_committer("bob");
+    stage.wait_for_condition("bob", "unmerged");
+    let command = "[\"sh\", \"-c\", \"pwd; grep -q theirs a.txt\"]";
+    stage.phalanx(&["team", "set", "check.test.run", command]).expect(0);
+    let checked = stage.phalanx(&["--json", "review", "check", "bob"]).expect(0).json();
+    let last = &checked["checks"][0]["last"];
+    assert_eq!(last["result"], "passed", "{checked}");
+    assert_eq!(last["output"], json!(path.canonicalize().expect("there").to_string_lossy()));
+    let row = || stage.phalanx(&["--json", "review"]).expect(0).json()["work"][0].clone();
+    assert_eq!(
+        (&row()["host"], &row()["checks"][0]["last"]["result"]),
+        (&json!("h1"), &json!("passed"))
+    );
+    stage.hosts.stage.file("a.txt", "ours\n");
+    stage.git(&["commit", "--quiet", "-am", "ours"]);
+    let shown = stage.phalanx(&["review", "conflicts", "bob"]).expect(0).stdout;
+    assert!(shown.contains("  ours\n  =======\n  theirs\n"), "{shown}");
+    let refused = stage.phalanx(&["review", "conflicts", "bob", "--task"]).expect(4);
+    assert!(refused.stderr.contains("is on host `h1`"), "{refused:?}");
+    stage.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    let landed = stage.phalanx(&["worktree", "merge", "bob", "--check"]).expect(0).stdout;
+    assert!(landed.contains("merged into main"), "{landed}");
+    assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "theirs");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 #[test]
 fn en_07_remote_worktree_is_kept_and_its_commits_go_through_a_remote() {
     let Some(stage) = RemoteStage::start(&["h1"]) else { return };

@@ -72,7 +72,7 @@ pub(crate) struct MergeArgs {
     #[arg(long, short, value_name = "TEXT", conflicts_with = "rebase")]
     #[serde(default)]
     message: Option<String>,
-    /// Leave uncommitted work where it is.
+    /// Leave uncommitted work.
     #[arg(long, conflicts_with = "check")]
     #[serde(default)]
     leave_uncommitted: bool,

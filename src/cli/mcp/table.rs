@@ -477,7 +477,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Worktrees",
-        description: "Git worktrees of members: list, diff (name), merge (name), which lands the commits on the main branch, \
+        description: "Worktrees of members: list, diff (name), merge (name), which lands the commits on the main branch, \
             or only tries it with dry_run, undo the last merge, remove (name), if nothing is lost.",
         audience: Everyone,
         actions: &[
@@ -490,7 +490,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Reviews",
-        description: "Review members: show (name) lists files and comments, comment (name, text, at), send (name) your \
+        description: "Review members: show (name) lists files, comments; comment (name, text, at), send (name) your \
             drafts, resolve, reopen, pass; authors answer (id).",
         audience: Everyone,
         actions: &[

@@ -65,7 +65,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "COMMIT")]
     #[serde(default)]
     pub(crate) head: Option<String>,
-    /// Leave uncommitted work where it is.
+    /// Leave uncommitted work.
     #[arg(long)]
     #[serde(default)]
     pub(crate) leave_uncommitted: bool,
