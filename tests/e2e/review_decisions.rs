@@ -126,7 +126,8 @@ fn work_of_two_members_is_checked_approved_and_landed() {
     let asked = mail(&stage, "bob").join("\n");
     assert!(asked.contains("Merge main into alpha-bob"), "{asked}");
     let dir = "work/.worktrees/alpha-bob";
-    let merged = stage.command("git").args(["-C", dir, "merge", "--quiet", "main"]).output();
+    let mut merge = stage.command("git");
+    let merged = merge.args(["merge", "--quiet", "main"]).current_dir(stage.at(dir)).output();
     assert!(!merged.expect("git runs").status.success(), "it conflicts");
     commit(&stage, "bob", "one\n2 and zwei\nthree\n");
     let landed = text(&["review", "approve", "bob", "--merge", "--check"], 0);
@@ -141,7 +142,7 @@ fn work_of_two_members_is_checked_approved_and_landed() {
 #[test]
 fn dropped_work_comes_back_when_it_changes() {
     let stage = stage();
-    commit(&stage, "bob", "one\n");
+    commit(&stage, "bob", "one\ntwo\n");
     let id = hand_in(&stage, "bob");
     let dropped = stage.phalanx(&["review", "drop", "bob"]).expect(0).stdout;
     assert!(dropped.contains("is cancelled; the work of bob is off the list"), "{dropped}");
@@ -156,7 +157,7 @@ fn dropped_work_comes_back_when_it_changes() {
 #[test]
 fn rv_29_renamed_member_keeps_the_comments_on_its_work() {
     let stage = stage();
-    commit(&stage, "bob", "one\n");
+    commit(&stage, "bob", "one\ntwo\n");
     stage.phalanx(&["review", "comment", "bob", "Why?"]).expect(0);
     stage.phalanx(&["review", "send", "bob"]).expect(0);
     stage.phalanx(&["rename", "bob", "bert"]).expect(0);

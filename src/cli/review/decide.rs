@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::author;
+use super::author::author;
 use crate::board::worktree::landing_lines;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::interrupt::run_cancellable;

@@ -1,6 +1,7 @@
 //! `review` and its subcommands.
 
 mod args;
+mod author;
 mod colors;
 #[cfg(test)]
 mod colors_tests;
@@ -35,6 +36,7 @@ pub(crate) use colors::highlight;
 
 use args::{AnswerCommentArgs, CommentArgs};
 pub(crate) use args::{ReviewVerb, WorkReviewArgs};
+use author::author;
 use team_source::TeamSource;
 
 pub(crate) fn review(setup: &Setup, args: &WorkReviewArgs) -> VerbResult {
@@ -199,14 +201,4 @@ fn reopen(setup: &Setup, id: CommentId, text: &str) -> VerbResult {
     let report = send::reopen(&setup.ctx, &team, id, text)?;
     setup.out.print(&report, || ui::sent_review(&report))?;
     Ok(Exit::DONE)
-}
-
-/// Resolves the author of work: a member, or the owner of a task.
-fn author(setup: &Setup, given: &str, action: Action) -> Result<(TeamStore, MemberName), Failure> {
-    let Ok(task @ TaskRef::Id(_)) = TaskRef::parse(given) else {
-        return setup.member(given, action);
-    };
-    let owner = page::author_of(&setup.team(action)?, &task)?;
-    let team = setup.team(action)?;
-    setup.member(&format!("{owner}@{}", team.name()), action)
 }

@@ -98,7 +98,7 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         ),
         WorktreeError::NothingToLand { .. } => None,
         WorktreeError::Conflicts { into, .. } => Some(format!(
-            "let the member merge {into} into its branch and solve them: `phalanx send NAME \"merge {into}\"`"
+            "see the lines with `phalanx review conflicts NAME`; with `--task` the member gets the task to merge {into}"
         )),
         WorktreeError::Moved { .. } => Some(
             "run it again; landed work under other commits is taken back with `git revert`"
