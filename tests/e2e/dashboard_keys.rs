@@ -360,9 +360,19 @@ fn tmux_worktree_keys_commit_and_merge_the_highlighted_member() {
         .expect(0);
     let keys = Keys::open(stage, "120", "40");
     keys.footer("tree");
+    // The review has the terminal until it is left, and then the dashboard is back.
     keys.terminal.keys(&["d"]);
-    keys.terminal.shows("diff of tree");
-    keys.terminal.shows("+two");
+    keys.terminal.shows("tree · site-tree");
+    keys.terminal.shows("+ two");
+    keys.terminal.keys(&["q"]);
+    keys.terminal.shows("Review · team site · into main");
+    keys.terminal.keys(&["q"]);
+    keys.terminal.shows("by attention");
+    keys.terminal.keys(&["V"]);
+    keys.terminal.shows("Review · team site · into main");
+    keys.terminal.keys(&["q"]);
+    keys.terminal.shows("by attention");
+    keys.footer("tree");
     keys.no_dialog();
     let log = |keys: &Keys, branch: &str| {
         let output = keys.stage().command("git").args(["log", "--format=%s", branch]).output();

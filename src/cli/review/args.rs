@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
-use super::decide::{ApproveArgs, CheckArgs, ConflictsArgs};
+use super::decide::{ApproveArgs, CheckWorkArgs, ConflictsArgs};
 use crate::args::{self, MemberArg};
 use crate::json;
 use model::review::{AnswerKind, CommentId, CommentKind};
@@ -88,7 +88,7 @@ pub(crate) enum ReviewVerb {
         #[serde(default)]
         text: Option<String>,
     },
-    Check(CheckArgs),
+    Check(CheckWorkArgs),
     Approve(ApproveArgs),
     /// Cancel the task in review, and take the work off the list until it changes.
     #[command(

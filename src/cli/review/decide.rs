@@ -26,7 +26,7 @@ use sys::exec::CancelToken;
     after_help = "Exits with 1 if a check fails. Checks are those of `[[check]]` in the manifest, or of \
     `phalanx team set check.test.run '[\"make\", \"test\"]'`. They run the code of the member, outside its sandbox."
 )]
-pub(crate) struct CheckArgs {
+pub(crate) struct CheckWorkArgs {
     /// Member whose work is checked.
     pub(crate) name: String,
     /// Only these checks.
@@ -93,7 +93,7 @@ impl ApproveArgs {
     }
 }
 
-pub(super) fn check(setup: &Setup, args: &CheckArgs) -> VerbResult {
+pub(super) fn check(setup: &Setup, args: &CheckWorkArgs) -> VerbResult {
     let (team, name) = author(setup, &args.name, Action::LandWork)?;
     let cancel = CancelToken::default();
     let (ctx, only, token) = (setup.ctx.clone(), args.checks.clone(), cancel.clone());

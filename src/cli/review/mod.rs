@@ -21,14 +21,11 @@ use serde_json::json;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::setup::Setup;
 use crate::terminal::theme::can_draw;
-use model::board::task_ref::TaskRef;
-use model::id::MemberName;
 use model::review::{CommentId, LineSide};
 use ops::authority::Action;
 use ops::review::comments::{self, NewComment};
 use ops::review::place::{self, GivenPlace};
 use ops::review::{changes, overview, page, pass, send};
-use ops::{self, TeamStore};
 use sys::env;
 use sys::exec::CancelToken;
 
