@@ -170,8 +170,14 @@ fn notify_about_review(team: &TeamStore, task: &Task, who: &MemberName) -> Resul
         [] => String::new(),
         names => format!(" {} reviews it first and then writes to you.", names.join(", ")),
     };
+    let settings = team.settings()?;
+    let has_worktree = settings.is_some_and(|settings| settings.checkouts.contains_key(who));
+    let changes = match has_worktree {
+        true => format!("`phalanx review {who}` shows its changes, "),
+        false => String::new(),
+    };
     let said = format!(
-        "{called} is finished{round} and waits for approval: `phalanx task get {0}` shows it, \
+        "{called} is finished{round} and waits for approval: {changes}`phalanx task get {0}` shows it, \
          `phalanx task approve {0}` or `phalanx task reject {0} --reason TEXT` decides.{first}",
         task.id
     );
