@@ -141,7 +141,7 @@ fn init_fills_a_template_with_flags_and_refuses_what_does_not_fit() {
         init(&["--template", "feature", "--agent", "robot", "--task", task]).expect(0).json();
     assert_eq!((&made["team_name"], &made["task"]), (&json!("site-feature"), &json!(task)));
     let written = fs::read_to_string(dir.join("team.toml")).expect("a manifest");
-    assert_eq!(written.matches("profile = \"robot\"").count(), 4, "{written}");
+    assert_eq!(written.matches("profile = \"robot\"").count(), 5, "{written}");
     assert!(written.contains("run = [\"go\", \"test\", \"./...\"]"), "{written}");
     assert!(!written.contains("worktree = true"), "it is no git repository: {written}");
 

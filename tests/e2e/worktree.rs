@@ -496,7 +496,7 @@ fn rv_03_refused_merges_say_what_to_do() {
     commit(&stage, "work", "a.txt", "three\n");
     for kind in [&["--leave-uncommitted"][..], &["--leave-uncommitted", "--squash"]] {
         refused(kind, 1, "its commits conflict with main in a.txt");
-        refused(kind, 1, "let the member merge main into its branch");
+        refused(kind, 1, "`phalanx review conflicts NAME`; with `--task` the member gets the task");
     }
     let unknown = stage.phalanx(&["worktree", "merge", "ann"]).expect(3);
     assert!(unknown.stderr.contains("ann"), "{unknown:?}");
