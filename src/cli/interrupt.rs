@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::fail::Failure;
-use ops::Kind;
+use ops::{Kind, OpsError};
 use sys::exec::CancelToken;
 use sys::signal::Signals;
 
@@ -44,26 +44,26 @@ pub(super) fn run_interruptible<T: Send + 'static>(
     result
 }
 
-/// Runs `work` until it ends or a signal arrives. A signal cancels it: it is waited for, for a few
-/// seconds, so that it ends the programs that it runs.
+/// Runs work that may run checks of the team, until it ends or a signal arrives. A signal cancels
+/// it: it is waited for, for a few seconds, so that the checks end with this process.
 ///
 /// # Errors
 /// As [`run_interruptible`].
-pub(super) fn run_cancellable<T: Send + 'static>(
-    cancel: &CancelToken,
-    interrupted: Failure,
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+pub(super) fn with_checks<T: Send + 'static>(
+    work: impl FnOnce(&CancelToken) -> Result<T, OpsError> + Send + 'static,
 ) -> Result<T, Failure> {
+    let cancel = CancelToken::default();
+    let token = cancel.clone();
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         let mut signals = Signals::new()?;
-        let mut work = pin!(run_on_thread(work));
+        let mut work = pin!(run_on_thread(move || Ok(work(&token)?)));
         tokio::select! {
             done = &mut work => done,
             _signal = signals.recv() => {
                 cancel.cancel();
                 let _ = timeout(CANCELLED_WITHIN, work).await;
-                Err(interrupted)
+                Err(Failure::interrupted("interrupted; the checks were ended", None))
             }
         }
     });

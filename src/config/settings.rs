@@ -28,8 +28,8 @@ pub(crate) const SECTIONS: [&str; 9] =
 /// The lists of tables that a document has as tables keyed by `name`.
 const KEYED: [&str; 3] = ["check", "host", "member"];
 
-/// Returns the settings as a document with sorted keys. Checks, hosts and members are keyed by name, so
-/// that a dotted key can lead to one.
+/// Returns the settings as a document with sorted keys. Checks, hosts and members are keyed by
+/// name, so that a dotted key can lead to one.
 pub fn document(settings: &Settings) -> Table {
     let mut document = Table::new();
     put(&mut document, "team", team(settings));

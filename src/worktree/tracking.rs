@@ -10,7 +10,7 @@ use super::exchange::{LARGEST_BUNDLE, check_id, passing_ref};
 use super::preview::Preview;
 use super::repository::Repository;
 use model::id::HostName;
-use model::team::worktree::{Checkout, Condition, WorktreeRequest, check_branch};
+use model::team::worktree::{Checkout, Condition, WorktreeRequest, check_branch, short_commit};
 use sys::fs;
 
 /// A git remote through which commits go to a host and back.
@@ -212,7 +212,7 @@ impl Repository {
                 }
                 Ok(format!("{host}/{branch}"))
             }
-            (Some(head), _) => Ok(head.chars().take(12).collect()),
+            (Some(head), _) => Ok(short_commit(head)),
             (None, _) => Ok(checkout.branch_here()),
         }
     }

@@ -1,10 +1,11 @@
 //! Decisions about members' work: reviewers of the team, checks, conflicts, and landing.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::Stage;
+use crate::harness::{Stage, wait_for};
 use crate::mcp::Client;
 use crate::review::{SILENT, mail};
 use crate::worktree;
@@ -165,5 +166,34 @@ fn rv_29_renamed_member_keeps_the_comments_on_its_work() {
     let shown = stage.phalanx(&["review", "show", "bert"]).expect(0).stdout;
     assert!(shown.contains("[R1] must"), "{shown}");
     stage.phalanx(&["--as", "bert", "review", "answer", "R1", "reply", "so"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// RV-23: an interrupt ends the check with the command that runs it, and nothing is decided.
+#[test]
+fn rv_23_interrupt_ends_the_check_of_each_command() {
+    let stage = stage();
+    commit(&stage, "bob", "one\ntwo\n");
+    let id = hand_in(&stage, "bob");
+    let marker = stage.at("check.pid");
+    let script = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 300", marker.display());
+    let command = json!(["sh", "-c", script]).to_string();
+    stage.phalanx(&["team", "set", "check.test.run", &command]).expect(0);
+    for words in [
+        &["review", "check", "bob"][..],
+        &["review", "approve", "bob", "--merge", "--check"],
+        &["worktree", "merge", "bob", "--check"],
+    ] {
+        let running = stage.start(words);
+        let pid = wait_for("the check", || fs::read_to_string(&marker).ok());
+        fs::remove_file(&marker).expect("a file");
+        running.signal("INT");
+        let run = running.end();
+        assert!(run.stderr.contains("the checks were ended"), "{words:?}: {run:?}");
+        let process = format!("/proc/{}", pid.trim());
+        wait_for("the end of the check", || (!Path::new(&process).exists()).then_some(()));
+    }
+    assert_eq!(state(&stage, &id), "in_review");
+    assert_eq!(fs::read_to_string(stage.at("work/a.txt")).expect("a file"), "one\n");
     stage.phalanx(&["down", "--force"]).expect(0);
 }

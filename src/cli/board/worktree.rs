@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::args::MemberArg;
 use crate::fail::{Exit, VerbResult};
+use crate::interrupt::with_checks;
 use crate::setup::Setup;
 use crate::team::deletion::removal_line;
 use model::id::MemberName;
-use model::team::worktree::LandingKind;
+use model::team::worktree::{LandingKind, short_commit};
 use model::text;
 use ops::authority::Action;
 use ops::review::checks;
 use ops::team::landing::{LandRequest, LandingReport};
 use ops::team::worktree::{Preview, Standing};
 use ops::{self, Kind};
-use sys::exec::CancelToken;
 use ui::{self, WorktreeRow};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
@@ -176,7 +176,7 @@ fn preview_lines(name: &MemberName, found: &Preview) -> String {
         lines.push(format!("{uncommitted} file(s) are not committed and would not come along"));
     }
     if *commits > 0 {
-        let head: String = head.chars().take(12).collect();
+        let head = short_commit(head);
         lines.push(format!("to merge: phalanx worktree merge {name} --head {head}"));
     }
     lines.join("\n")
@@ -184,8 +184,13 @@ fn preview_lines(name: &MemberName, found: &Preview) -> String {
 
 fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
     let (team, name) = setup.member(&merge.name, Action::LandWork)?;
-    let (ctx, cancel) = (&setup.ctx, CancelToken::default());
-    let checked = merge.check.then(|| checks::require(ctx, &team, &name, &cancel)).transpose()?;
+    let checked = match merge.check {
+        true => {
+            let (ctx, team, name) = (setup.ctx.clone(), team.clone(), name.clone());
+            Some(with_checks(move |cancel| checks::require(&ctx, &team, &name, cancel))?)
+        }
+        false => None,
+    };
     let request = LandRequest {
         kind: merge.kind(),
         head: merge.head.clone().or(checked),
@@ -200,7 +205,7 @@ fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
 pub(crate) fn landing_lines(report: &LandingReport) -> String {
     let LandingReport { name, from, into, landed, uncommitted, later } = report;
     let (from, into) = (text::line(from), text::line(into));
-    let commit: String = landed.new.chars().take(12).collect();
+    let commit = short_commit(&landed.new);
     let how = match landed.kind {
         LandingKind::Merge => "merged into",
         LandingKind::Squash => "squashed into one commit on",
@@ -221,7 +226,7 @@ fn undo(setup: &Setup) -> VerbResult {
     let team = setup.team(Action::LandWork)?;
     let report = ops::team::landing::take_back(&setup.ctx, &team)?;
     let words = || {
-        let commit: String = report.landed.old.chars().take(12).collect();
+        let commit = short_commit(&report.landed.old);
         format!(
             "{} is at {commit} again, without the work of {}",
             text::line(&report.into),

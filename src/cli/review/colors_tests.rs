@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::colors::Highlighter;
 use super::jobs::ReviewJobs;
+use super::jobs_tests::next;
 use super::source::{PatchRange, ReviewSource, ReviewedWork};
 use model::code::{CodeLanguage, LARGEST_CODE, TokenKind, TokenSpan};
 use model::id::MemberName;
@@ -153,17 +154,6 @@ fn read_code(jobs: &mut ReviewJobs, ids: &[&str]) {
     jobs.take(ReviewEffect::ReadCode { member, code: ids.iter().map(blob).collect() });
 }
 
-fn next(news: &mut UnboundedReceiver<ReviewNews>) -> ReviewNews {
-    let limit = Deadline::after(LIMIT);
-    loop {
-        match news.try_recv() {
-            Ok(news) => return news,
-            Err(_) => assert!(!limit.expired(), "news in time"),
-        }
-        sleep(Duration::from_millis(2));
-    }
-}
-
 /// RV-40: the process of a text at which it hangs is killed at the deadline, and others go on
 /// meanwhile.
 #[test]
@@ -185,7 +175,7 @@ fn rv_40_hanging_program_is_killed_and_the_text_stays_plain() {
     let ReviewNews::Code { code, .. } = next(&mut news) else { panic!("no words") };
     assert_eq!(code.id, "good", "the hanging one has none");
     assert!(wait_exit(process, LIMIT), "killed");
-    // What is known is not run again.
+    // The results are kept.
     read_code(&mut jobs, &["hangs", "good"]);
     let ReviewNews::Code { code, .. } = next(&mut news) else { panic!("no words") };
     assert_eq!(code.id, "good");

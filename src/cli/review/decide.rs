@@ -10,15 +10,14 @@ use serde_json::json;
 
 use super::author::author;
 use crate::board::worktree::landing_lines;
-use crate::fail::{Exit, Failure, VerbResult};
-use crate::interrupt::run_cancellable;
+use crate::fail::{Exit, VerbResult};
+use crate::interrupt::with_checks;
 use crate::setup::Setup;
 use model::team::worktree::LandingKind;
 use ops::Kind;
 use ops::authority::{self, Action};
 use ops::review::decide::{self, Approval};
 use ops::review::{checks, conflicts};
-use sys::exec::CancelToken;
 
 /// Run the checks of the team in the worktree of a member.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
@@ -95,12 +94,8 @@ impl ApproveArgs {
 
 pub(super) fn check(setup: &Setup, args: &CheckWorkArgs) -> VerbResult {
     let (team, name) = author(setup, &args.name, Action::LandWork)?;
-    let cancel = CancelToken::default();
-    let (ctx, only, token) = (setup.ctx.clone(), args.checks.clone(), cancel.clone());
-    let interrupted = Failure::interrupted("interrupted; the checks were ended", None);
-    let done = run_cancellable(&cancel, interrupted, move || {
-        Ok(checks::run(&ctx, &team, &name, &only, &token)?)
-    })?;
+    let (ctx, only) = (setup.ctx.clone(), args.checks.clone());
+    let done = with_checks(move |cancel| checks::run(&ctx, &team, &name, &only, cancel))?;
     setup.out.print_outcome(&done, done.has_passed(), || ui::checked_work(&done))?;
     Ok(if done.has_passed() { Exit::DONE } else { Exit::of(Kind::Failed) })
 }
@@ -116,7 +111,8 @@ pub(super) fn approve(setup: &Setup, args: &ApproveArgs) -> VerbResult {
     if approval.landing.is_some() || approval.checks {
         authority::enter(&setup.ctx, &team, Action::LandWork, slice::from_ref(&name))?;
     }
-    let report = decide::approve(&setup.ctx, &team, &name, &approval)?;
+    let ctx = setup.ctx.clone();
+    let report = with_checks(move |cancel| decide::approve(&ctx, &team, &name, &approval, cancel))?;
     setup.out.print(&report, || {
         let mut lines = vec![format!("task #{} of {} is completed", report.task, report.name)];
         lines.extend(report.complaints.iter().cloned());

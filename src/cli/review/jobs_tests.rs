@@ -161,7 +161,8 @@ fn started(team: FakeTeam) -> (Arc<FakeTeam>, ReviewJobs, UnboundedReceiver<Revi
     (team, jobs, news)
 }
 
-fn next(news: &mut UnboundedReceiver<ReviewNews>) -> ReviewNews {
+/// Returns the next news, which must come in time.
+pub(super) fn next(news: &mut UnboundedReceiver<ReviewNews>) -> ReviewNews {
     let limit = Deadline::after(LIMIT);
     loop {
         match news.try_recv() {

@@ -170,7 +170,7 @@ impl TeamSource {
                     leaves_uncommitted: true,
                     checks: false,
                 };
-                let done = decide::approve(ctx, team, member, &approval)?;
+                let done = decide::approve(ctx, team, member, &approval, cancel)?;
                 let complaints = done.complaints.iter().map(|complaint| format!("; {complaint}"));
                 let complaints: String = complaints.collect();
                 let landed = done.landed.map(|landed| landed_words(member, &landed.into));

@@ -2,18 +2,16 @@
 
 use super::{CommentKind, ReviewComment};
 use crate::id::MemberName;
+use crate::team::worktree::short_commit;
 use crate::text;
-
-/// Characters of a commit id in the message.
-const ID: usize = 12;
 
 /// Builds the message with all comments of a review: one place, quoted code and text for each, and
 /// the command that answers them. Comments are in the order of files and lines.
 pub fn review_message(member: &MemberName, comments: &[&ReviewComment]) -> String {
     let mut ordered = comments.to_vec();
     ordered.sort_by_key(|comment| place_key(comment));
-    let short = |id: &str| id.chars().take(ID).collect::<String>();
-    let shown = ordered.first().map(|first| (short(&first.base), short(&first.commit)));
+    let shown = ordered.first();
+    let shown = shown.map(|first| (short_commit(&first.base), short_commit(&first.commit)));
     let (base, commit) = shown.unwrap_or_default();
     let mut message = format!(
         "Review of the work of {member} (base {base}, reviewed at {commit}): {}.\n\

@@ -224,6 +224,14 @@ pub struct WorktreeOrigin {
     pub staged: Option<String>,
 }
 
+/// Characters of a commit id that people read.
+const SHORT_ID: usize = 12;
+
+/// Returns the beginning of a commit id, for people.
+pub fn short_commit(id: &str) -> String {
+    id.chars().take(SHORT_ID).collect()
+}
+
 /// Returns the name of the directory that has a host's copy of a repository.
 pub fn copy_name(origin: &HostName, repository: &str) -> String {
     let last = repository.rsplit('/').next().unwrap_or_default();

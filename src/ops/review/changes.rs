@@ -7,7 +7,7 @@ use crate::{Context, OpsError};
 use serde::Serialize;
 
 use model::id::MemberName;
-use model::team::worktree::Checkout;
+use model::team::worktree::{Checkout, short_commit};
 use store::TeamStore;
 use sys::exec::CancelToken;
 use worktree::{Repository, WorkSnapshot};
@@ -72,7 +72,7 @@ pub(super) fn snapshot_of(
     let snapshot = repository.snapshot(checkout)?;
     let from = match &snapshot.branch {
         Some(branch) => branch.clone(),
-        None => snapshot.head.chars().take(12).collect(),
+        None => short_commit(&snapshot.head),
     };
     Ok((snapshot, from))
 }

@@ -14,6 +14,7 @@ use model::id::MemberName;
 use model::members::environ::{self, EnvRules};
 use model::review::{CheckEnd, CheckRun, TeamReview};
 use model::team::check::TeamCheck;
+use model::team::worktree::short_commit;
 use model::text;
 use store::TeamStore;
 use sys::exec::{self, CancelToken, ExecCommand, ExecError, ExecLimits};
@@ -136,7 +137,7 @@ pub fn require(
     let known = last_runs(&checks, &team.review()?, &found);
     let open: Vec<String> =
         known.iter().filter(|of| !of.has_passed()).map(|of| of.name.clone()).collect();
-    if open.is_empty() && !known.is_empty() {
+    if open.is_empty() {
         return Ok(found.snapshot);
     }
     let done = run(ctx, team, name, &open, cancel)?;
@@ -148,8 +149,7 @@ pub fn require(
     } else {
         let failed = done.checks.iter().find(|of| !of.has_passed());
         let words = failed.map(WorkCheck::words).unwrap_or_default();
-        let commit: String = done.commit.chars().take(12).collect();
-        format!("check {words} on the work of {name} at {commit}")
+        format!("check {words} on the work of {name} at {}", short_commit(&done.commit))
     };
     Err(OpsError::refused(
         words,

@@ -12,7 +12,7 @@ use crate::{Context, OpsError};
 use model::board::task::TaskAction;
 use model::id::{MemberName, TaskId};
 use model::team::event::{EventKind, Note};
-use model::team::worktree::LandingKind;
+use model::team::worktree::{LandingKind, short_commit};
 use store::{TaskStep, TeamStore};
 use sys::exec::CancelToken;
 
@@ -44,7 +44,7 @@ pub struct ApprovalReport {
 }
 
 /// Approves the task that a member has in review, and lands its commits if asked. Nothing is
-/// approved if the commits would conflict, or a check fails.
+/// approved if the commits would conflict, or a check fails. `cancel` ends the checks.
 ///
 /// # Errors
 /// A refusal without a task in review, and for work that has changed; as [`checks::require`],
@@ -55,6 +55,7 @@ pub fn approve(
     team: &TeamStore,
     name: &MemberName,
     approval: &Approval,
+    cancel: &CancelToken,
 ) -> Result<ApprovalReport, OpsError> {
     let Some(TaskInReview { id, .. }) = task_in_review(team, name)? else {
         return Err(OpsError::refused(
@@ -62,13 +63,12 @@ pub fn approve(
             format!("to land its commits: `phalanx worktree merge {name}`"),
         ));
     };
-    let cancel = CancelToken::default();
     let found = match (&approval.commit, approval.landing) {
         (None, None) => None,
         (shown, _) => Some(found_at(ctx, team, name, shown.as_deref())?),
     };
     if approval.checks {
-        let checked = checks::require(ctx, team, name, &cancel)?;
+        let checked = checks::require(ctx, team, name, cancel)?;
         if let Some(found) = found.as_ref().filter(|found| found.snapshot != checked) {
             return Err(changed(&found.name, &checked));
         }
@@ -153,9 +153,8 @@ fn found_at(
 }
 
 fn changed(name: &MemberName, now: &str) -> OpsError {
-    let now: String = now.chars().take(12).collect();
     OpsError::refused(
-        format!("the work of `{name}` has changed: it is at {now}"),
+        format!("the work of `{name}` has changed: it is at {}", short_commit(now)),
         format!("look at it again: `phalanx review {name}`"),
     )
 }

@@ -10,6 +10,7 @@ use model::id::MemberName;
 use model::mail::protocol::Message;
 use model::review::{CommentKind, CommentState, ReviewComment, ReviewPass};
 use model::team::event::{EventKind, Note};
+use model::team::worktree::short_commit;
 use model::text;
 use store::TeamStore;
 use sys::exec::CancelToken;
@@ -81,7 +82,7 @@ fn tell_lead(
     member: &MemberName,
     pass: &ReviewPass,
 ) -> Result<(), OpsError> {
-    let commit: String = pass.commit.chars().take(12).collect();
+    let commit = short_commit(&pass.commit);
     let mut said =
         format!("The work of {member} at {commit} is reviewed: nothing is left to change.");
     if !pass.text.is_empty() {

@@ -45,7 +45,7 @@ pub(super) struct ChangesPage {
     viewed: BTreeMap<String, String>,
     /// The names of the patch as comments have them: bytes that are not UTF-8 are replaced.
     names: HashMap<String, Vec<u8>>,
-    /// Contents whose words were asked for.
+    /// Contents that the driver is to color, or has colored.
     asked: HashSet<CodeBlob>,
 }
 

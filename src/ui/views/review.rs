@@ -1,6 +1,7 @@
 //! Reviews as text: the comments on the work of a member.
 
 use model::review::{CommentState, PlaceNow, PlacedComment, ReviewComment};
+use model::team::worktree::short_commit;
 use model::text;
 use model::time::{self, Timestamp};
 use ops::review::checks::{CheckedWork, WorkCheck};
@@ -16,8 +17,6 @@ use crate::table::{Cell, Table, cell, maybe, tinted};
 
 /// Characters of the subject of a task.
 const SUBJECT: usize = 40;
-/// Characters of a commit id.
-const ID: usize = 12;
 
 /// Formats the work that waits for a review as a table, and what two members have both changed.
 pub fn review_overview(overview: &ReviewOverview, now: Timestamp, paint: Paint) -> String {
@@ -123,13 +122,12 @@ fn comment_counts(counts: &CommentCounts) -> String {
 /// Formats what there is to review of a member, and the comments on it.
 pub fn review_page(page: &ReviewPage, paint: Paint) -> String {
     let reviewed = &page.reviewed;
-    let short = |id: &str| id.chars().take(ID).collect::<String>();
     let mut lines = vec![format!(
         "{} · {} · {} → {}, to be merged into {}",
         reviewed.name,
         text::line(&reviewed.from),
-        short(&reviewed.base),
-        short(&reviewed.head),
+        short_commit(&reviewed.base),
+        short_commit(&reviewed.head),
         text::line(&reviewed.into)
     )];
     if let Some(task) = &page.task {

@@ -51,7 +51,8 @@ impl Stage {
     }
 
     fn approve(&self, member: &str, approval: &Approval) -> Result<bool, String> {
-        let done = approve(&self.ctx, &self.team, &name(member), approval);
+        let cancel = CancelToken::default();
+        let done = approve(&self.ctx, &self.team, &name(member), approval, &cancel);
         done.map(|report| report.landed.is_some()).map_err(|e| e.to_string())
     }
 
@@ -79,7 +80,7 @@ fn rv_24_results_of_checks_count_for_the_files_that_were_checked() {
         found.expect("it has work").checks
     };
     assert_eq!(row("ada"), done.checks);
-    // The same files, but other commits: the results are of the others.
+    // Other files have no results.
     stage.sh_of("ada", "echo y >>a.txt");
     assert!(row("ada").iter().all(|check| check.last.is_none()));
     stage.sh_of("ada", "git checkout -q a.txt");

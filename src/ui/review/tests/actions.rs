@@ -100,7 +100,7 @@ fn rv_22_answer_appears_in_the_open_changes() {
     assert_eq!(stage.screen.apply(ReviewNews::List(Ok(newer))), [read]);
 }
 
-/// RV-28: the work has landed while its changes were open, and is not in the list that is shown next.
+/// RV-28: the work has landed while its changes were open, so that the list is without it.
 #[test]
 fn rv_28_keys_act_on_the_marked_work_after_the_one_before_has_landed() {
     let mut stage = Stage::with_changes(80, 24);

@@ -64,7 +64,7 @@ fn colors(stage: &mut Stage) -> String {
 }
 
 #[test]
-fn code_is_asked_for_after_it_was_drawn_and_then_colored() {
+fn drawn_code_is_requested_once_and_gets_its_colors() {
     let mut stage = stage(COLOR);
     let effects = stage.screen.drawn_effects();
     let code = vec![blob("1111111"), blob("2222222")];
@@ -91,7 +91,7 @@ fn light_theme_has_its_own_colours() {
 }
 
 #[test]
-fn without_colours_nothing_is_asked_for() {
+fn theme_without_colors_requests_no_code() {
     let mut stage = stage(PLAIN);
     assert_eq!(stage.screen.drawn_effects(), []);
 }
