@@ -12,7 +12,7 @@ use crate::remote_stage::RemoteStage;
 
 const KEY: &str = "sk-ant-api03-made-up-0000000000000000000000000000";
 
-/// Runs that are tried until one does not drop its request.
+/// Runs that are tried until one does not drop what it says to the lead.
 const LIVES: usize = 3;
 
 const MANIFEST: &str = r#"
@@ -77,28 +77,29 @@ fn tmux_manifest_with_native_claude_on_one_of_two_hosts_runs_to_its_end() {
         |args: &[&str]| stage.hosts.stage.phalanx(&[&["-t", "pair"], args].concat()).expect(0);
     phalanx(&["lead", "--detach"]);
     let _shown = stage.hosts.stage.printed_if_failed("pair");
+    let _log = LogIfFailed(&stage);
     spawn_cia(&stage);
     phalanx(&["send", "cia", "please report"]);
     let inbox = || seen(&["inbox", "team-lead", "--all", "--json"]);
     wait_for("the report", || inbox().contains("The report.").then_some(()));
-    phalanx(&["answer", &asked_permission(&stage), "--approve"]);
+    let request = said_to_lead(&stage, "please touch", || {
+        let requests = phalanx(&["requests", "--json"]).json();
+        requests[0]["request_id"].as_str().map(str::to_owned)
+    });
+    phalanx(&["answer", &request, "--approve"]);
     let made = stage.hosts.at("h1", "work/made.txt");
     wait_for("the file", || made.exists().then_some(()));
     // No lead runs any more. The questions are read from its mailbox, the errors on its host.
     let needs = |what: &str| {
-        wait_for(what, || {
-            let status = phalanx(&["status", "--json"]).json();
-            (status["members"][0]["needs"] == what).then_some(())
-        });
+        let status = phalanx(&["status", "--json"]).json();
+        (status["members"][0]["needs"] == what).then_some(())
     };
-    phalanx(&["send", "cia", "please ask me"]);
-    needs("question");
+    said_to_lead(&stage, "please ask me", || needs("question"));
     phalanx(&["answer", "cia", "--answer", "2"]);
     let heard = || fs::read_to_string(stage.hosts.at("h1", "api.log")).unwrap_or_default();
     let answer = r#"Which colour?\\\"=\\\"blue"#;
     wait_for("the answer", || heard().contains(answer).then_some(()));
-    phalanx(&["send", "cia", "please fail with 403"]);
-    needs("login");
+    said_to_lead(&stage, "please fail with 403", || needs("login"));
     let ended = phalanx(&["shutdown", "cia", "--json"]);
     assert!(ended.stdout.contains("\"outcome\":\"closed\""), "{}", ended.stdout);
     assert_eq!(inbox().matches("The report.").count(), 1, "{}", inbox());
@@ -110,28 +111,40 @@ fn spawn_cia(stage: &RemoteStage) {
     stage.hosts.stage.phalanx(&[&words[..], &["--host", "h1"]].concat()).expect(0);
 }
 
-/// Has `cia` ask for a permission, and returns the request's id. Where Claude Code has logged that
-/// it dropped the request, another run of it is asked.
-fn asked_permission(stage: &RemoteStage) -> String {
+/// Sends `cia` the words that have it say something to the lead, and returns what `seen` makes of it.
+/// Where Claude Code has logged that it dropped this, another run of it is asked.
+fn said_to_lead<T>(stage: &RemoteStage, words: &str, seen: impl Fn() -> Option<T>) -> T {
     let phalanx =
         |args: &[&str]| stage.hosts.stage.phalanx(&[&["-t", "pair"], args].concat()).expect(0);
     let dropped = || log_of_claude(stage).lines().filter(|line| is_drop(line)).count();
     for life in 1..=LIVES {
         let before = dropped();
-        phalanx(&["send", "cia", "please touch"]);
-        let asked = wait_for("the request", || {
-            let requests = phalanx(&["requests", "--json"]).json();
-            let id = requests[0]["request_id"].as_str().map(str::to_owned);
-            id.map(Some).or_else(|| (dropped() > before).then_some(None))
-        });
-        if let Some(id) = asked {
-            return id;
+        phalanx(&["send", "cia", words]);
+        let said =
+            wait_for(words, || seen().map(Some).or_else(|| (dropped() > before).then_some(None)));
+        if let Some(said) = said {
+            return said;
         }
-        eprintln!("Claude Code dropped its request in life {life}");
+        eprintln!("{words}: Claude Code dropped what it said in life {life}");
         phalanx(&["shutdown", "cia", "--force"]);
         spawn_cia(stage);
     }
-    panic!("Claude Code dropped {LIVES} requests");
+    panic!("{words}: Claude Code dropped what it said in {LIVES} lives");
+}
+
+/// Prints the mailbox of the lead and the end of the log of Claude Code if the test fails.
+struct LogIfFailed<'s>(&'s RemoteStage);
+
+impl Drop for LogIfFailed<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = log_of_claude(self.0);
+            let lines: Vec<&str> = log.lines().collect();
+            let read = ["-t", "pair", "inbox", "team-lead", "--all", "--peek"];
+            println!("{}", self.0.hosts.stage.phalanx(&read).stdout);
+            println!("{}", lines[lines.len().saturating_sub(80)..].join("\n"));
+        }
+    }
 }
 
 /// Returns what Claude Code on `h1` has logged.
