@@ -107,6 +107,12 @@ fn up_gives_builders_of_a_template_worktrees_of_their_own() {
         assert!(of_member.all(|entry| entry.dir == dir.to_string_lossy()), "{dir:?}: {mail:?}");
     }
     assert_eq!(git(&["branch", "--format", "%(refname:short)"]), "main\n");
+    // TK-09: none of the templates has two members that edit the files of one checkout.
+    for template in ["bugs", "docs", "feature", "research", "review"] {
+        let args = ["up", template, "--task", "Do it", "--agent", "fake", "--backend", "pty"];
+        let run = stage.phalanx(&args).expect(0);
+        assert!(!run.stderr.contains("one checkout"), "{template}: {}", run.stderr);
+    }
     stage.assert_clean();
 }
 

@@ -303,8 +303,8 @@ fn worktree_merge_dry_run_reports_conflicts_without_merging() {
     stage.assert_clean();
 }
 
-/// TK-09: two agents in one checkout cause a warning; agents in worktrees and plain commands do
-/// not.
+/// TK-09: two agents in one checkout cause a warning; agents in worktrees, agents that read and
+/// plain commands do not.
 #[test]
 fn tk_09_two_agents_in_one_checkout_cause_a_warning() {
     let stage = stage();
@@ -320,6 +320,7 @@ fn tk_09_two_agents_in_one_checkout_cause_a_warning() {
     assert!(!stage.phalanx(&plain).expect(0).stderr.contains("warning"));
     assert!(!agent("ann", &[]).contains("warning"));
     assert!(!agent("bob", &["--worktree"]).contains("warning"));
+    assert!(!agent("rex", &["--role", "reviewer"]).contains("warning"));
     let said = agent("cleo", &[]);
     assert!(said.contains("warning: `ann` and `cleo` work in one checkout"), "{said}");
     let warned = stage.wait_event("alpha", "warning", "cleo");

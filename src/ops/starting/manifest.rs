@@ -11,6 +11,7 @@ use model::board::task_definition::TaskDefinition;
 use model::id::MemberName;
 use model::members::launch::{Demand, LaunchSpec, Scale, Template};
 use model::members::readiness::readiness_key;
+use model::team::role::reads_only;
 use model::team::settings::{BackendChoice, Settings};
 use store::NewTask;
 use worktree::checkout_of;
@@ -174,7 +175,8 @@ pub fn choose_mode(
 pub fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
     let warning = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
-        if !several || template.takes_commands() || template.spec.worktree.is_some() {
+        let reads = reads_only(template.spec.role.as_deref());
+        if !several || reads || template.takes_commands() || template.spec.worktree.is_some() {
             return None;
         }
         let checkout = checkout_of(Path::new(template.spec.cwd.as_deref()?))?;

@@ -15,6 +15,8 @@ use crate::members::mode::Mode;
 /// The role of members that review the work of others.
 pub const REVIEWER: &str = "reviewer";
 
+const RESEARCHER: &str = "researcher";
+
 /// Roles that need no definition: they are only names.
 pub const PLAIN: [&str; 8] = [
     "engineer",
@@ -22,7 +24,7 @@ pub const PLAIN: [&str; 8] = [
     "tester",
     "architect",
     "deployer",
-    "researcher",
+    RESEARCHER,
     "teammate",
     "general-purpose",
 ];
@@ -35,6 +37,11 @@ pub struct Roles {
     pub named: BTreeMap<String, Role>,
     /// Tools of members that have no list of their own or from their role.
     pub tools: Tools,
+}
+
+/// Returns true for a role whose members read, and change no files.
+pub fn reads_only(role: Option<&str>) -> bool {
+    role.is_some_and(|role| [REVIEWER, RESEARCHER].contains(&role))
 }
 
 impl Roles {

@@ -10,6 +10,7 @@ use model::members::launch::ability;
 use model::members::record::MemberRecord;
 use model::team::Member;
 use model::team::event::{EventKind, Note};
+use model::team::role::reads_only;
 use store::TeamStore;
 use worktree::checkout_of;
 
@@ -20,7 +21,7 @@ pub(super) fn outside_worktree(cwd: &str, member: &Member) -> Option<String> {
 }
 
 /// Returns and journals a warning for each new member that shares a checkout with another. Members
-/// that only run given commands do not count, because they do not edit files on their own.
+/// that only run given commands or read do not count, because they do not edit files on their own.
 ///
 /// # Errors
 ///
@@ -32,7 +33,7 @@ pub(super) fn warn_of_shared(
     let mut checkouts: Vec<(MemberName, PathBuf)> = Vec::new();
     let mut warnings = Vec::new();
     for member in team.team()?.teammates() {
-        if !team.member_record(&member.name)?.is_none_or(|record| is_agent(&record)) {
+        if !team.member_record(&member.name)?.is_none_or(|record| edits_files(&record)) {
             continue;
         }
         let Some(checkout) = checkout_of(Path::new(&member.cwd)) else { continue };
@@ -56,6 +57,7 @@ pub(super) fn warn_of_shared(
     Ok(warnings)
 }
 
-fn is_agent(record: &MemberRecord) -> bool {
-    ability(&record.request.profile) == Ability::Prompts
+fn edits_files(record: &MemberRecord) -> bool {
+    !reads_only(record.request.role.as_deref())
+        && ability(&record.request.profile) == Ability::Prompts
 }
