@@ -34,6 +34,8 @@ pub enum Need {
     Limit,
     /// Input to a plain program that waits at a prompt.
     Prompt,
+    /// An approval of its lead, which its program says to have asked.
+    Approval,
     /// An answer to another dialog on its screen.
     Dialog,
     /// A remedy for an error that stops its program.
@@ -56,6 +58,7 @@ impl Need {
             Need::Trust => "asks whether it may trust the directory",
             Need::Limit => "is at its usage limit",
             Need::Prompt => "waits at its prompt",
+            Need::Approval => "waits for its lead",
             Need::Dialog => "shows a dialog",
             Need::Error => "has an error",
         }
@@ -67,6 +70,12 @@ impl Need {
             Need::Prompt => format!("`phalanx type {name} TEXT --enter` answers it"),
             Need::Login => format!("`phalanx attach {name}`, and log in on its screen"),
             Need::Limit => "nothing: it continues after the limit".to_owned(),
+            Need::Approval => {
+                format!(
+                    "answer it as the lead; a request that never arrived ends with `phalanx keys {name} Escape`, \
+                     and a message asks for it again"
+                )
+            }
             Need::Permission
             | Need::Plan
             | Need::Question

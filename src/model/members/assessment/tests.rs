@@ -154,6 +154,16 @@ impl Case {
     }
 }
 
+/// ST-05: the screen of a program shows the same while its request is open and after it was lost.
+#[test]
+fn st_05_request_that_was_never_sent_is_shown_by_the_screen() {
+    let says_so = ScreenSign::Waits(Need::Approval, "Waiting for team lead approval".to_owned());
+    let mut case = Case { screen: Some(says_so), ..Case::of("claude", Working) };
+    assert_eq!(case.assess().doing, Doing::Waiting(Need::Approval));
+    case.request = Some(Need::Permission);
+    assert_eq!(case.assess().doing, Doing::Waiting(Need::Permission));
+}
+
 /// Changes a case; a row of the table applies several.
 type Change = fn(&mut Case);
 
@@ -419,6 +429,7 @@ fn needs_are_read_from_the_reasons_that_screens_give() {
         ("dialog:permission", Need::Permission),
         ("dialog:question", Need::Question),
         ("dialog:trust", Need::Trust),
+        ("dialog:approval", Need::Approval),
         ("dialog:menu", Need::Dialog),
         ("needs_login", Need::Login),
         ("api-error", Need::Error),

@@ -110,6 +110,7 @@ fn st_01_recorded_screens_say_what_their_programs_are_doing() {
                 "dialog:permission" => Doing::Waiting(Need::Permission),
                 "dialog:trust" => Doing::Waiting(Need::Trust),
                 "dialog:question" => Doing::Waiting(Need::Question),
+                "dialog:approval" => Doing::Waiting(Need::Approval),
                 "unknown" => continue,
                 other if other.starts_with("dialog:") => Doing::Waiting(Need::Dialog),
                 _ => Doing::Waiting(Need::Error),
