@@ -121,9 +121,10 @@ fn en_07_remote_worktree_is_merged_and_removed_by_bundles() {
     assert!(!path.exists(), "it had nothing to commit");
 }
 
-/// RV-24: a check runs where the files are, and its result counts for them.
+/// RV-24: a check runs where the files are, and its result counts for them. RV-34: its author can
+/// resolve a conflict there.
 #[test]
-fn rv_24_work_on_another_host_is_checked_there_and_lands_here() {
+fn rv_24_rv_34_work_on_another_host_is_checked_there_and_lands_here() {
     let Some(stage) = RemoteStage::start(&["h1"]) else { return };
     stage.make_repository();
     let path = stage.spawn_committer("bob");
@@ -143,12 +144,20 @@ fn rv_24_work_on_another_host_is_checked_there_and_lands_here() {
     stage.git(&["commit", "--quiet", "-am", "ours"]);
     let shown = stage.phalanx(&["review", "conflicts", "bob"]).expect(0).stdout;
     assert!(shown.contains("  ours\n  =======\n  theirs\n"), "{shown}");
-    let refused = stage.phalanx(&["review", "conflicts", "bob", "--task"]).expect(4);
-    assert!(refused.stderr.contains("is on host `h1`"), "{refused:?}");
-    stage.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    let given = stage.phalanx(&["--json", "review", "conflicts", "bob", "--task"]).expect(0).json();
+    let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    let described = task["description"].as_str().expect("a text");
+    let command = described.lines().find_map(|line| line.strip_prefix("2. ")).expect("a command");
+    assert!(command.starts_with("git merge "), "{given}: {described}");
+    let resolve = format!(
+        "cd '{}' && ! {command} >&2 && printf 'ours and theirs\\n' >a.txt && git commit --quiet -am both",
+        path.display()
+    );
+    let resolved = stage.on_host("h1", &resolve).output().expect("ssh runs");
+    assert!(resolved.status.success(), "{resolved:?}");
     let landed = stage.phalanx(&["worktree", "merge", "bob", "--check"]).expect(0).stdout;
     assert!(landed.contains("merged into main"), "{landed}");
-    assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "theirs");
+    assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "ours and theirs");
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 

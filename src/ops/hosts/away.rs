@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use super::deliver::send_commit;
 use super::link::{GIT, HostLink};
 use super::wire::{CommitRequest, HostRequest, SentBundle};
 use crate::{Context, OpsError};
+use model::id::HostName;
 use model::members::environ::EnvRules;
 use model::review::CheckRun;
 use model::team::check::TeamCheck;
@@ -20,6 +22,8 @@ pub(crate) struct AwayWorktree<'a> {
     checkout: &'a Checkout,
     copy: &'a RepositoryCopy,
     link: Arc<HostLink>,
+    /// This machine.
+    here: Option<HostName>,
 }
 
 impl<'a> AwayWorktree<'a> {
@@ -36,7 +40,7 @@ impl<'a> AwayWorktree<'a> {
     ) -> Result<AwayWorktree<'a>, OpsError> {
         let link = HostLink::to(ctx, team, &copy.host)?;
         let repository = Repository::at(checkout.repository.as_ref(), &ctx.caller.env);
-        Ok(AwayWorktree { repository, checkout, copy, link })
+        Ok(AwayWorktree { repository, checkout, copy, link, here: team.host().cloned() })
     }
 
     /// Determines the condition of the worktree.
@@ -69,6 +73,20 @@ impl<'a> AwayWorktree<'a> {
         let (checkout, limit) = (self.checkout.clone(), check.limit() + GIT);
         let request = HostRequest::Check { checkout, check: check.clone(), env: env.clone() };
         self.link.call(request, limit)
+    }
+
+    /// Gives the worktree the newest commit of the main branch, and returns its id.
+    ///
+    /// # Errors
+    /// As [`send_commit`].
+    pub(crate) fn give_main(&self) -> Result<String, OpsError> {
+        let commit = self.repository.main_commit()?;
+        let problem = || OpsError::Failed { problem: "this machine has no name".to_owned() };
+        let here = self.here.as_ref().ok_or_else(problem)?;
+        let token = rand::token();
+        let sent = send_commit(&self.link, here, &self.repository, &commit, &token);
+        self.link.discard(&token);
+        sent.map(|_| commit)
     }
 
     /// Tries to merge the member's commits.

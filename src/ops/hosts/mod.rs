@@ -4,6 +4,7 @@ pub mod away;
 pub mod backend;
 mod check;
 pub mod client;
+pub mod deliver;
 mod install;
 pub mod link;
 pub(crate) mod log_part;

@@ -4,10 +4,12 @@ use serde::Serialize;
 
 use super::changes::{Reviewed, reviewed};
 use crate::board::task;
+use crate::hosts::away::AwayWorktree;
 use crate::team::worktree::{checkout_of, repository};
 use crate::{Context, OpsError};
 use model::board::task::Task;
 use model::id::MemberName;
+use model::team::worktree::short_commit;
 use model::text;
 use store::{NewTask, TeamStore};
 use sys::exec::CancelToken;
@@ -38,11 +40,11 @@ pub fn find(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<WorkCo
     Ok(WorkConflicts { name: name.clone(), from, commit: snapshot, into, files })
 }
 
-/// Gives the member a task to resolve the conflicts of its work.
+/// Gives the member a task to resolve the conflicts of its work. A worktree on another host gets the
+/// newest commit of the main branch first.
 ///
 /// # Errors
-/// As [`find`]; a refusal if there are none, and for a worktree on another host, which does not
-/// have the newest commits of the main branch; as [`task::create`].
+/// As [`find`]; a refusal if there are none; failures of the member's host; as [`task::create`].
 pub fn give_task(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Task, OpsError> {
     let found = find(ctx, team, name)?;
     if found.files.is_empty() {
@@ -51,21 +53,14 @@ pub fn give_task(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<T
             format!("land it: `phalanx worktree merge {name}`"),
         ));
     }
-    if let Some(copy) = checkout_of(team, name)?.copy {
-        return Err(OpsError::refused(
-            format!(
-                "the worktree of `{name}` is on host `{}`, which does not have the commits of {}",
-                copy.host, found.into
-            ),
-            format!(
-                "merge its commits here, in a worktree of your own: `git merge {}`",
-                found.from
-            ),
-        ));
-    }
+    let checkout = checkout_of(team, name)?;
+    let given = match &checkout.copy {
+        Some(copy) => Some(AwayWorktree::reach(ctx, team, &checkout, copy)?.give_main()?),
+        None => None,
+    };
     let new = NewTask {
         subject: subject(&found),
-        description: description(&found),
+        description: description(&found, given.as_deref().map(short_commit).as_deref()),
         owner: Some(name.clone()),
         ..NewTask::default()
     };
@@ -81,14 +76,16 @@ fn subject(found: &WorkConflicts) -> String {
     )
 }
 
-fn description(found: &WorkConflicts) -> String {
+/// `given` is the commit to merge in a worktree that does not have the main branch.
+fn description(found: &WorkConflicts, given: Option<&str>) -> String {
     let WorkConflicts { from, into, files, .. } = found;
     let files: Vec<String> =
         files.iter().map(|file| format!("- {}", text::line(&file.path))).collect();
     let (from, into) = (text::line(from), text::line(into));
+    let merged = given.unwrap_or(&into);
     format!(
         "{from} cannot land on {into}, because both have changed the same lines of:\n{}\n\n\
-         In your worktree, on {from}:\n1. Commit your own work.\n2. git merge {into}\n\
+         In your worktree, on {from}:\n1. Commit your own work.\n2. git merge {merged}\n\
          3. Resolve each conflict so that both changes keep their purpose.\n\
          4. Run the tests.\n5. git commit\n\nDo not rewrite commits, and do not merge into {into} yourself.",
         files.join("\n")

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 
+use crate::hosts::deliver::send_commit;
 use crate::hosts::link::{GIT, HostLink};
-use crate::hosts::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
+use crate::hosts::wire::HostRequest;
 use crate::team::worktree::{must_be_here, must_be_on, not_managed, title};
 use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
@@ -109,24 +110,14 @@ impl CommitSource<'_> {
         let (start, from) = repository.start_for(self.link.host(), &title, request, base)?;
         let files = repository.files_to_copy(rules)?;
         let top = repository.top().to_string_lossy().into_owned();
-        let asked = CopyRequest {
-            origin: here.clone(),
-            repository: top.clone(),
-            traits: repository.traits()?,
-            commit: start.clone(),
-            token: token.clone(),
-        };
-        let copy: CopyReport = self.link.call(HostRequest::OpenCopy(asked), GIT)?;
-        if !copy.has_commit {
-            self.deliver(&repository, &here, &start, &copy.tips, &token)?;
-        }
+        let copy = send_commit(self.link, &here, &repository, &start, &token)?;
         for (nth, (_, bytes)) in files.iter().enumerate() {
             self.link.upload(bytes, &token, &nth.to_string())?;
         }
         Ok(WorktreeOrigin {
             host: here,
             repository: top,
-            copy: copy.path,
+            copy,
             start,
             from,
             files: files.into_iter().map(|(file, _)| file).collect(),
@@ -137,36 +128,5 @@ impl CommitSource<'_> {
     fn here(&self) -> Result<HostName, OpsError> {
         let problem = || OpsError::Failed { problem: "this machine has no name".to_owned() };
         self.team.host().cloned().ok_or_else(problem)
-    }
-
-    fn deliver(
-        &self,
-        repository: &Repository,
-        origin: &HostName,
-        commit: &str,
-        tips: &[String],
-        token: &str,
-    ) -> Result<(), OpsError> {
-        let remote = self.link.config().remote.as_deref();
-        let remote = remote.map(|remote| repository.remote(remote)).transpose()?;
-        let receive = |from: String| {
-            let delivery = CommitDelivery {
-                origin: origin.clone(),
-                repository: repository.top().to_string_lossy().into_owned(),
-                commit: commit.to_owned(),
-                token: token.to_owned(),
-                from,
-            };
-            self.link.call::<()>(HostRequest::Receive(delivery), GIT)
-        };
-        let Some(remote) = remote else {
-            let bundle = repository.bundle(token, commit, tips)?;
-            let path = self.link.upload(&bundle, token, "bundle")?;
-            return receive(path);
-        };
-        repository.push_to(&remote, token, commit)?;
-        let received = receive(remote.fetch.clone());
-        repository.withdraw(&remote, token, &[commit.to_owned()]);
-        received
     }
 }
