@@ -140,6 +140,29 @@ fn rv_24_rv_34_work_on_another_host_is_checked_there_and_lands_here() {
         (&row()["host"], &row()["checks"][0]["last"]["result"]),
         (&json!("h1"), &json!("passed"))
     );
+    // RV-23: an interrupt ends a check there, too.
+    let marker = path.join("check.pid");
+    let script = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 300", marker.display());
+    let waits = json!(["sh", "-c", script]).to_string();
+    stage.phalanx(&["team", "set", "check.wait.run", &waits]).expect(0);
+    for signal in ["INT", "KILL"] {
+        let words = ["-t", "demo", "review", "check", "bob", "wait"];
+        let running = stage.hosts.stage.start(&words);
+        let pid = wait_for("the check", || fs::read_to_string(&marker).ok());
+        fs::remove_file(&marker).expect("a file");
+        let lives = || {
+            let line = format!("kill -0 {}", pid.trim());
+            stage.on_host("h1", &line).status().expect("ssh runs").success()
+        };
+        assert!(lives());
+        running.signal(signal);
+        let run = running.end();
+        if signal == "INT" {
+            assert!(run.stderr.contains("the checks were ended") && !lives(), "{run:?}");
+        }
+        wait_for("the end of the check", || (!lives()).then_some(()));
+    }
+    stage.phalanx(&["team", "set", "--unset", "check.wait"]).expect(0);
     stage.hosts.stage.file("a.txt", "ours\n");
     stage.git(&["commit", "--quiet", "-am", "ours"]);
     let shown = stage.phalanx(&["review", "conflicts", "bob"]).expect(0).stdout;

@@ -1,11 +1,14 @@
 //! Decisions about members' work: reviewers of the team, checks, conflicts, and landing.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
+use testing::TestDatabase;
 
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Background, Stage, binary, wait_for};
 use crate::mcp::Client;
 use crate::review::{SILENT, mail};
 use crate::worktree;
@@ -196,4 +199,36 @@ fn rv_23_interrupt_ends_the_check_of_each_command() {
     assert_eq!(state(&stage, &id), "in_review");
     assert_eq!(fs::read_to_string(stage.at("work/a.txt")).expect("a file"), "one\n");
     stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// RV-23: the server of a host ends the check that its lead cancels, and answers both calls.
+#[test]
+fn rv_23_server_of_a_host_ends_a_check_that_is_cancelled() {
+    let Some(database) = TestDatabase::create() else { return };
+    let mut stage = Stage::without_tmux();
+    stage.set_env("PHALANX_STORE", &database.url());
+    stage.set_env("PHALANX_HOST", "here");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let dir = stage.at("work");
+    let hello = json!({
+        "release": env!("CARGO_PKG_VERSION"), "team": "alpha", "store": database.url(), "host": "here",
+        "dir": dir,
+    });
+    let check = json!({ "name": "wait", "run": ["sh", "-c", "touch begun; exec sleep 300"] });
+    let checkout = json!({
+        "repository": dir, "path": dir, "branch": "b", "base": "0", "new_branch": false,
+    });
+    let check = json!({ "check": { "checkout": checkout, "check": check, "env": {} } });
+    let mut command = stage.command(binary());
+    command.args(["host", "serve"]).stdin(Stdio::piped());
+    let mut server = Background::start(command);
+    let mut calls = server.take_stdin();
+    writeln!(calls, "{hello}\n{}", json!({ "id": 1, "request": check })).expect("written");
+    wait_for("the check", || dir.join("begun").exists().then_some(()));
+    writeln!(calls, "{}", json!({ "id": 2, "request": { "cancel": 1 } })).expect("written");
+    wait_for("the replies", || (server.output().lines().count() == 3).then_some(()));
+    let replies = server.output();
+    assert!(replies.contains(r#"{"id":1,"result":{"Ok":{"#), "{replies}");
+    drop(calls);
+    server.end().expect(0);
 }

@@ -13,6 +13,7 @@ use model::review::CheckRun;
 use model::team::check::TeamCheck;
 use model::team::worktree::{Checkout, Condition, RepositoryCopy};
 use store::TeamStore;
+use sys::exec::CancelToken;
 use sys::rand;
 use worktree::{Preview, RemovalOutcome, Repository, WorkSnapshot, WorktreeError, WorktreeState};
 
@@ -65,14 +66,19 @@ impl<'a> AwayWorktree<'a> {
         }
     }
 
-    /// Runs a check in the worktree.
+    /// Runs a check in the worktree, which `cancel` ends.
     ///
     /// # Errors
     /// Failures of the host and of the connection.
-    pub(crate) fn check(&self, check: &TeamCheck, env: &EnvRules) -> Result<CheckRun, OpsError> {
+    pub(crate) fn check(
+        &self,
+        check: &TeamCheck,
+        env: &EnvRules,
+        cancel: &CancelToken,
+    ) -> Result<CheckRun, OpsError> {
         let (checkout, limit) = (self.checkout.clone(), check.limit() + GIT);
         let request = HostRequest::Check { checkout, check: check.clone(), env: env.clone() };
-        self.link.call(request, limit)
+        self.link.call_until(request, limit, cancel)
     }
 
     /// Gives the worktree the newest commit of the main branch, and returns its id.

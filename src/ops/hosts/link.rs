@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use model::id::{HostName, TeamName};
 use model::team::host::HostConfig;
 use remote::{HostChild, HostConnection, HostError, facts};
 use store::TeamStore;
+use sys::exec::CancelToken;
 use worktree::LARGEST_BUNDLE;
 
 /// Time limit of a request that does not start or end programs.
@@ -33,6 +34,9 @@ const CONNECT: Duration = Duration::from_secs(30);
 
 /// Time limit to copy a file over a slow line.
 const TRANSFER: Duration = Duration::from_secs(600);
+/// Interval at which a call looks whether it is cancelled.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// The connection to one host, if it is open. Locked while it is being opened, so that two callers
 /// do not open two; a host that does not answer delays no other one.
 type LinkSlot = Arc<Mutex<Option<Arc<HostLink>>>>;
@@ -193,14 +197,46 @@ impl HostLink {
         request: HostRequest,
         deadline: Duration,
     ) -> Result<T, OpsError> {
-        let reply = self.send(request)?.recv_timeout(deadline).map_err(|_| self.lost())?;
+        let (_, reply) = self.send(request)?;
+        self.read(reply.recv_timeout(deadline).map_err(|_| self.lost())?)
+    }
+
+    /// As [`HostLink::call`] for a check, which `cancel` ends: its reply is still waited for.
+    ///
+    /// # Errors
+    /// As [`HostLink::call`].
+    pub(crate) fn call_until<T: DeserializeOwned>(
+        &self,
+        request: HostRequest,
+        deadline: Duration,
+        cancel: &CancelToken,
+    ) -> Result<T, OpsError> {
+        let (id, reply) = self.send(request)?;
+        let (mut left, mut is_told) = (deadline, false);
+        loop {
+            match reply.recv_timeout(LOOK) {
+                Ok(reply) => return self.read(reply),
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {
+                    left = left.saturating_sub(LOOK);
+                }
+                Err(_) => return Err(self.lost()),
+            }
+            if cancel.is_cancelled() && !is_told {
+                (left, is_told) = (QUICK, true);
+                self.send(HostRequest::Cancel(id))?;
+            }
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, reply: HostReply) -> Result<T, OpsError> {
         let value: Value = reply.result.map_err(|failure| self.failed(failure))?;
         serde_json::from_value(value).map_err(|e| OpsError::Failed {
             problem: format!("the reply of host `{}` could not be read: {e}", self.host),
         })
     }
 
-    fn send(&self, request: HostRequest) -> Result<Receiver<HostReply>, OpsError> {
+    /// Returns the number of the call, and where its reply arrives.
+    fn send(&self, request: HostRequest) -> Result<(u64, Receiver<HostReply>), OpsError> {
         let (sender, reply) = channel();
         let mut stdin = lock(&self.stdin);
         stdin.0 += 1;
@@ -213,7 +249,7 @@ impl HostLink {
             .map_err(|e| OpsError::Failed { problem: e.to_string() })?;
         let written = writeln!(stdin.1, "{line}").and_then(|()| stdin.1.flush());
         written.map_err(|_| self.lost())?;
-        Ok(reply)
+        Ok((id, reply))
     }
 
     fn lost(&self) -> OpsError {

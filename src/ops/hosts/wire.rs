@@ -82,6 +82,8 @@ pub(crate) enum HostRequest {
     Worktree(Checkout),
     /// Replies with a [`WorktreeState`] that has a snapshot.
     Snapshot(Checkout),
+    /// Ends the check of this call, which replies then. Replies with nothing.
+    Cancel(u64),
     /// Runs a check in a worktree and replies with a [`CheckRun`](model::review::CheckRun).
     Check {
         checkout: Checkout,

@@ -87,7 +87,9 @@ pub fn run(
     let mut done = Vec::new();
     for check in chosen {
         let ran = match &checkout.copy {
-            Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.check(check, &env)?,
+            Some(copy) => {
+                AwayWorktree::reach(ctx, team, &checkout, copy)?.check(check, &env, cancel)?
+            }
             None => run_in(ctx, Path::new(&checkout.path), check, &env, cancel),
         };
         if cancel.is_cancelled() {

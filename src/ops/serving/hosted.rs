@@ -43,14 +43,15 @@ pub(super) fn snapshot(ctx: &Context, checkout: &Checkout) -> Result<WorktreeSta
     Ok(repository(ctx, checkout)?.state_with_snapshot(checkout)?)
 }
 
-/// Runs a check in a worktree.
+/// Runs a check in a worktree, which `cancel` ends.
 pub(super) fn check(
     ctx: &Context,
     checkout: &Checkout,
     check: &TeamCheck,
     env: &EnvRules,
+    cancel: &CancelToken,
 ) -> CheckRun {
-    run_in(ctx, Path::new(&checkout.path), check, env, &CancelToken::default())
+    run_in(ctx, Path::new(&checkout.path), check, env, cancel)
 }
 
 /// Pushes commits of a worktree to a remote, or writes them to a bundle.

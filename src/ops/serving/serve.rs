@@ -2,8 +2,9 @@
 //! for members that run here. Every request is carried out as this host's own processes would do
 //! it, and as the lead, which the caller's token must permit.
 
+use std::collections::HashMap;
 use std::io::{BufRead, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -29,9 +30,13 @@ use model::id::{Incarnation, MemberName};
 use model::members::input::Input;
 use model::members::record::MemberRecord;
 use store::{Store, TeamStore};
+use sys::exec::CancelToken;
 use sys::proc::Liveness;
 
 type Output = Arc<Mutex<Box<dyn Write + Send>>>;
+
+/// The calls that are being carried out.
+type Running = Mutex<HashMap<u64, CancelToken>>;
 
 /// Serves one lead until `input` ends.
 ///
@@ -62,6 +67,7 @@ pub fn serve(
         }
     };
     send(&output, None, Ok(()));
+    let running = Running::default();
     thread::scope(|scope| {
         while next(&mut line) {
             let call: HostCall = match serde_json::from_str(&line) {
@@ -74,15 +80,32 @@ pub fn serve(
                     continue;
                 }
             };
+            if let HostRequest::Cancel(id) = call.request {
+                lock(&running).get(&id).inspect(|running| running.cancel());
+                send(&output, Some(call.id), Ok(()));
+                continue;
+            }
             let (ctx, team, output) = (ctx.clone(), team.clone(), Arc::clone(&output));
+            let (cancel, running) = (CancelToken::default(), &running);
+            lock(running).insert(call.id, cancel.clone());
             // A start can take minutes, and the screens of other members are asked for meanwhile.
-            scope.spawn(move || match carry_out(&ctx, &team, call.request) {
-                Ok(value) => send(&output, Some(call.id), Ok(value)),
-                Err(e) => send(&output, Some(call.id), Err::<(), _>(&e)),
+            scope.spawn(move || {
+                let result = carry_out(&ctx, &team, call.request, &cancel);
+                lock(running).remove(&call.id);
+                match result {
+                    Ok(value) => send(&output, Some(call.id), Ok(value)),
+                    Err(e) => send(&output, Some(call.id), Err::<(), _>(&e)),
+                }
             });
         }
+        // The lead is gone, and waits for no check.
+        lock(&running).values().for_each(CancelToken::cancel);
     });
     Ok(())
+}
+
+fn lock(running: &Running) -> MutexGuard<'_, HashMap<u64, CancelToken>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens the team of a greeting.
@@ -124,8 +147,16 @@ fn send<T: Serialize>(output: &Output, id: Option<u64>, result: Result<T, &OpsEr
     let _ = line.map(|line| writeln!(output, "{line}").and_then(|()| output.flush()));
 }
 
-fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Value, OpsError> {
+/// `cancel` ends a check.
+fn carry_out(
+    ctx: &Context,
+    team: &TeamStore,
+    request: HostRequest,
+    cancel: &CancelToken,
+) -> Result<Value, OpsError> {
     match request {
+        // Acted on where the calls are known.
+        HostRequest::Cancel(_) => value(()),
         HostRequest::Spawn(wanted) => value(start(ctx, team, &wanted)?),
         HostRequest::StopRuns(runs) => value(end(ctx, team, &runs)?),
         HostRequest::Verify(marks) => {
@@ -170,7 +201,7 @@ fn carry_out(ctx: &Context, team: &TeamStore, request: HostRequest) -> Result<Va
         HostRequest::Worktree(checkout) => value(hosted::state(ctx, &checkout)?),
         HostRequest::Snapshot(checkout) => value(hosted::snapshot(ctx, &checkout)?),
         HostRequest::Check { checkout, check, env } => {
-            value(hosted::check(ctx, &checkout, &check, &env))
+            value(hosted::check(ctx, &checkout, &check, &env, cancel))
         }
         HostRequest::Send(asked) => value(hosted::send(ctx, &asked)?),
         HostRequest::RemoveWorktree { checkout, seen, deletes_branch } => {
