@@ -21,6 +21,8 @@ pub struct Landing<'a> {
     pub kind: LandingKind,
     /// The message of the new commit, instead of git's own. A rebase keeps the messages.
     pub message: Option<&'a str>,
+    /// The work in a few words: the first line of a squash of several commits without a message.
+    pub title: Option<&'a str>,
 }
 
 /// The result of merging two commits without a checkout.
@@ -284,7 +286,8 @@ impl Repository {
         if let [_] = subjects.as_slice() {
             return Ok(log("--format=%B", &["--no-merges"])?.trim().to_owned());
         }
-        let mut message = format!("Squash {} commits of {}\n", subjects.len(), landing.from);
+        let squash = || format!("Squash {} commits of {}", subjects.len(), landing.from);
+        let mut message = landing.title.map_or_else(squash, text::line) + "\n";
         for subject in subjects.iter().take(SUBJECTS) {
             message.push_str(&format!("\n* {subject}"));
         }

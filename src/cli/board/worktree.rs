@@ -195,6 +195,7 @@ fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
         kind: merge.kind(),
         head: merge.head.clone().or(checked),
         message: merge.message.clone(),
+        title: None,
         leaves_uncommitted: merge.leave_uncommitted,
     };
     let report = ops::team::landing::land(&setup.ctx, &team, &name, &request)?;

@@ -209,6 +209,7 @@ impl TeamSource {
                     kind: *kind,
                     head: Some(head.clone()),
                     message: None,
+                    title: None,
                     leaves_uncommitted: true,
                 };
                 let landed = landing::land(ctx, team, member, &request)?;

@@ -57,7 +57,7 @@ pub fn approve(
     approval: &Approval,
     cancel: &CancelToken,
 ) -> Result<ApprovalReport, OpsError> {
-    let Some(TaskInReview { id, .. }) = task_in_review(team, name)? else {
+    let Some(TaskInReview { id, subject, .. }) = task_in_review(team, name)? else {
         return Err(OpsError::refused(
             format!("`{name}` has no task in review"),
             format!("to land its commits: `phalanx worktree merge {name}`"),
@@ -77,6 +77,7 @@ pub fn approve(
         kind,
         head: Some(found.head),
         message: None,
+        title: Some(subject),
         leaves_uncommitted: approval.leaves_uncommitted,
     });
     if let Some(request) = &request {

@@ -168,6 +168,7 @@ fn overview_has_the_members_with_work_and_their_overlaps() {
         kind: LandingKind::Squash,
         head: None,
         message: None,
+        title: None,
         leaves_uncommitted: false,
     };
     land(&stage.ctx, &stage.team, &name("eve"), &request).expect("it lands");

@@ -24,6 +24,8 @@ pub struct LandRequest {
     pub head: Option<String>,
     /// The message of the new commit.
     pub message: Option<String>,
+    /// The work in a few words, as [`Landing::title`].
+    pub title: Option<String>,
     /// Land the commits although the member has uncommitted work, which stays where it is.
     pub leaves_uncommitted: bool,
 }
@@ -99,6 +101,7 @@ impl LandingPlan {
             from: &self.found.from,
             kind: request.kind,
             message: request.message.as_deref(),
+            title: request.title.as_deref(),
         }
     }
 }

@@ -26,7 +26,7 @@ impl Lab {
         kind: LandingKind,
         head: &str,
     ) -> Result<LandedWork, WorktreeError> {
-        let landing = Landing { head, from: &checkout.branch, kind, message: None };
+        let landing = Landing { head, from: &checkout.branch, kind, message: None, title: None };
         let repository = self.repository();
         let landed = repository.prepare(checkout, &landing)?;
         repository.land(&landed)?;
@@ -138,7 +138,7 @@ fn en_07_landing_that_no_branch_has_saves_nothing() {
     for kind in KINDS {
         let (lab, checkout) = diverged();
         let (head, before) = (lab.head_of(&checkout), lab.git(&["rev-parse", "HEAD"]));
-        let landing = Landing { head: &head, from: "x", kind, message: None };
+        let landing = Landing { head: &head, from: "x", kind, message: None, title: None };
         let landed = lab.repository().prepare(&checkout, &landing).expect("no conflict");
         let recorded = Checkout { landed: Some(landed.clone()), ..checkout };
         lab.stays(&recorded, &Condition::Unmerged { commits: 2 });
@@ -239,8 +239,13 @@ fn merge_fast_forwards_where_it_can() {
     let checkout = make(&repository, &WorktreeRequest::Own, &Rules::default()).expect("a worktree");
     lab.commit(&checkout.path, "b.txt", "b\n");
     let head = lab.head_of(&checkout);
-    let landing =
-        Landing { head: &head, from: "x", kind: LandingKind::Squash, message: Some("one") };
+    let landing = Landing {
+        head: &head,
+        from: "x",
+        kind: LandingKind::Squash,
+        message: Some("one"),
+        title: None,
+    };
     let landed = repository.prepare(&checkout, &landing).expect("no conflict");
     repository.land(&landed).expect("it lands");
     assert_eq!(
@@ -249,6 +254,26 @@ fn merge_fast_forwards_where_it_can() {
     );
     repository.take_back(&landed).expect("taken back");
     assert_eq!(lab.git_in(&bare, &["rev-parse", "main"]), landed.old);
+}
+
+#[test]
+fn squash_of_several_commits_is_named_after_the_work() {
+    let lab = Lab::new();
+    let checkout = lab.made();
+    let message = |title| {
+        let head = lab.head_of(&checkout);
+        let landing =
+            Landing { head: &head, from: "bob", kind: LandingKind::Squash, message: None, title };
+        let landed = lab.repository().prepare(&checkout, &landing).expect("no conflict");
+        lab.git(&["log", "-1", "--format=%B", &landed.new])
+    };
+    lab.commit(&checkout.path, "b.txt", "b\n");
+    let subject = message(Some("Count"));
+    lab.commit(&checkout.path, "c.txt", "c\n");
+    assert_ne!(subject.trim(), "Count", "a single commit keeps its message");
+    assert!(message(Some("Count\u{1b}[2J")).starts_with("Count"));
+    assert!(!message(Some("Count\u{1b}[2J")).contains('\u{1b}'));
+    assert!(message(None).starts_with("Squash 2 commits of bob\n\n* "), "{}", message(None));
 }
 
 /// commit-tree ignores the setting, so that a signed history would get unsigned commits.
