@@ -225,7 +225,7 @@ fn sd_16_down_keeps_unread_results_and_work_in_review() {
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
     stage.phalanx(&["spawn", "ben", "--profile", "native", "--", "sleep", "300"]).expect(0);
-    for subject in ["Look", "Write"] {
+    for subject in ["Look", "Write", "Print"] {
         stage.phalanx(&["task", "create", subject]).expect(0);
     }
     stage.phalanx(&["--as", "ben", "task", "claim", "1"]).expect(0);
@@ -245,7 +245,21 @@ fn sd_16_down_keeps_unread_results_and_work_in_review() {
     inbox(&stage);
     let refused = stage.phalanx(&["down"]).expect(4).stderr;
     assert!(!refused.contains("unread") && refused.contains("task approve 2"), "{refused}");
-    stage.phalanx(&["down", "--force"]).expect(0);
+    for action in ["claim", "review"] {
+        stage.phalanx(&["--as", "ben", "task", action, "3"]).expect(0);
+    }
+    // The lead has seen what it approves, before and after the report about it.
+    stage.phalanx(&["task", "approve", "2"]).expect(0);
+    let is_only_about_3 = || {
+        let refused = stage.phalanx(&["down"]).expect(4).stderr;
+        assert!(refused.contains("has work in review (#3)"), "{refused}");
+    };
+    is_only_about_3();
+    wait_for("the report", || inbox_peek(&stage).contains("1 task completed").then_some(()));
+    is_only_about_3();
+    stage.phalanx(&["task", "approve", "3"]).expect(0);
+    stage.phalanx(&["shutdown", "ben", "--force"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
     assert!(!stage.root().join("teams/alpha").exists());
 }
 

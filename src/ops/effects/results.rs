@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use crate::{OpsError, now};
 use model::board::Board;
 use model::board::results;
-use model::id::{MemberName, TaskId};
+use model::board::task::Task;
+use model::id::{LEAD, MemberName, TaskId};
 use model::mail::envelope::Envelope;
-use model::team::event::{EventKind, Note};
+use model::team::event::{Event, EventKind, Note};
 use model::time::Timestamp;
 use store::TeamStore;
 
@@ -24,9 +25,7 @@ pub fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
         if event.event == EventKind::MessageSent
             && event.detail.get("kind").is_some_and(|kind| kind == KIND)
         {
-            let ids =
-                event.detail.get("tasks").and_then(|ids| ids.as_array()).into_iter().flatten();
-            reported.extend(ids.filter_map(|id| TaskId::parse(id.as_str()?).ok()));
+            reported.extend(tasks_of(&event));
         } else if let (EventKind::TaskRetried, Some(id)) = (event.event, event.task) {
             reported.remove(&id);
         }
@@ -76,15 +75,41 @@ pub fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Returns the number of tasks that have ended and that the running lead has yet to report.
+/// Returns the number of tasks that have ended and that the running lead has yet to report, without
+/// those that it has approved.
 pub fn unreported(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
-    Ok(results::unreported(board, &reported(team)?).len())
+    let unreported = results::unreported(board, &reported(team)?);
+    Ok(unreported.into_iter().filter(|task| !is_approved(task)).count())
 }
 
-/// Returns the number of reports that are unread.
-pub fn unread(team: &TeamStore) -> Result<usize, OpsError> {
+/// Returns the number of reports that are unread, without those about nothing but tasks that the
+/// lead has approved.
+pub fn unread(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
     let is_report = |envelope: &Envelope| envelope.msg_id.starts_with(PREFIX);
-    Ok(team.mailbox(&MemberName::lead()).unread_where(is_report)?.len())
+    let unread = team.mailbox(&MemberName::lead()).unread_where(is_report)?;
+    if unread.is_empty() {
+        return Ok(0);
+    }
+    let events = team.events()?;
+    let is_news = |envelope: &&Envelope| {
+        let is_it = |event: &&Event| {
+            event.detail.get("msg_id").is_some_and(|id| *id == envelope.msg_id.as_str())
+        };
+        let tasks = events.iter().find(is_it).map(tasks_of).unwrap_or_default();
+        let is_seen = |id: &TaskId| board.tasks.get(id).is_some_and(is_approved);
+        tasks.is_empty() || !tasks.iter().all(is_seen)
+    };
+    Ok(unread.iter().filter(is_news).count())
+}
+
+fn is_approved(task: &Task) -> bool {
+    task.extra.decided_by.as_deref() == Some(LEAD)
+}
+
+/// Returns the tasks that a report is about.
+fn tasks_of(event: &Event) -> Vec<TaskId> {
+    let ids = event.detail.get("tasks").and_then(|ids| ids.as_array()).into_iter().flatten();
+    ids.filter_map(|id| TaskId::parse(id.as_str()?).ok()).collect()
 }
 
 /// Returns the same id for the same ends of the same tasks.

@@ -22,12 +22,12 @@ pub struct UnseenWork {
     unreported: usize,
 }
 
-/// Returns the unseen work; `None` if all was seen.
+/// Returns the unseen work; `None` if all was seen. What the lead has approved, it has seen.
 pub fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsError> {
     let board = team.board()?;
     let in_review = board.work().filter(|task| task.state == TaskState::InReview);
     let in_review: Vec<TaskId> = in_review.map(|task| task.id).collect();
-    let reports = results::unread(team)?;
+    let reports = results::unread(team, &board)?;
     let reports_tasks = team.settings()?.is_some_and(|s| s.finish == Finish::Manual);
     let unreported =
         if reports_tasks && lead::is_led(team)? { results::unreported(team, &board)? } else { 0 };
