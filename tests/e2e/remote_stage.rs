@@ -88,16 +88,26 @@ impl RemoteStage {
     pub fn attaches(&self, name: &str, text: &str) {
         self.begins_to_attach(name, text);
         // The keys of the tmux server on the member's host: its prefix, then d.
-        self.tmux(&["send-keys", "-t", "view:", "C-b", "d"]);
+        self.presses(&["C-b", "d"]);
         self.shows("end=0");
         self.tmux(&["kill-session", "-t", "view"]);
     }
 
     /// As [`RemoteStage::attaches`], without an end.
     pub fn begins_to_attach(&self, name: &str, text: &str) {
-        let line = format!("echo before; {} attach {name} -t demo; echo end=$?; exec sh", binary());
-        self.tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
+        self.opens(&format!("attach {name}"));
         self.shows(text);
+    }
+
+    /// Runs a verb on the team in a terminal of this host.
+    pub fn opens(&self, verb: &str) {
+        let line = format!("echo before; {} {verb} -t demo; echo end=$?; exec sh", binary());
+        self.tmux(&["new-session", "-d", "-s", "view", "-x", "120", "-y", "40", &line]);
+    }
+
+    /// Presses keys in the terminal of this host.
+    pub fn presses(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys", "-t", "view:"], keys].concat());
     }
 
     /// Waits until the terminal of this host shows a text, and returns all of it.

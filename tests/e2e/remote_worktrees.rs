@@ -184,6 +184,52 @@ fn rv_24_rv_34_work_on_another_host_is_checked_there_and_lands_here() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
+/// RV-34: the screen of a review does the same as its commands for work on another host.
+#[test]
+fn tmux_rv_34_review_screen_resolves_checks_and_lands_work_on_another_host() {
+    let Some(stage) = RemoteStage::start(&["h1"]) else { return };
+    stage.make_repository();
+    let path = stage.spawn_committer("bob");
+    stage.wait_for_condition("bob", "unmerged");
+    let command = "[\"sh\", \"-c\", \"uname -n; grep theirs a.txt\"]";
+    stage.phalanx(&["team", "set", "check.test.run", command]).expect(0);
+    stage.hosts.stage.file("a.txt", "ours\n");
+    stage.git(&["commit", "--quiet", "-am", "ours"]);
+    stage.opens("review");
+    stage.shows("✗ 1 file");
+    stage.presses(&["Enter"]);
+    stage.shows("+ theirs");
+    stage.presses(&["q", "x"]);
+    stage.shows(">>>>>>> ");
+    stage.presses(&["t"]);
+    stage.shows("bob has task #1");
+    let merge = stage.git(&["rev-parse", "--short", "HEAD"]);
+    let resolve = format!(
+        "cd '{}' && ! git merge {merge} >&2 && printf 'ours and theirs\\n' >a.txt && git commit --quiet -am both",
+        path.display()
+    );
+    let resolved = stage.on_host("h1", &resolve).output().expect("ssh runs");
+    assert!(resolved.status.success(), "{resolved:?}");
+    stage.presses(&["R"]);
+    stage.shows("clean");
+    stage.presses(&["T"]);
+    stage.shows("has not run");
+    stage.presses(&["y"]);
+    stage.shows("checks: test passed");
+    stage.presses(&["T"]);
+    stage.shows("ours and theirs");
+    stage.presses(&["Escape"]);
+    stage.shows("Enter changes");
+    stage.presses(&["M"]);
+    stage.shows("Land the commits of bob");
+    stage.presses(&["y"]);
+    stage.shows("the work of bob is on main");
+    assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "ours and theirs");
+    stage.presses(&["q"]);
+    stage.shows("end=0");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 #[test]
 fn en_07_remote_worktree_is_kept_and_its_commits_go_through_a_remote() {
     let Some(stage) = RemoteStage::start(&["h1"]) else { return };
