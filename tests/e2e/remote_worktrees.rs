@@ -158,7 +158,7 @@ fn rv_24_rv_34_work_on_another_host_is_checked_there_and_lands_here() {
         running.signal(signal);
         let run = running.end();
         if signal == "INT" {
-            assert!(run.stderr.contains("the checks were ended") && !lives(), "{run:?}");
+            assert!(run.stderr.contains("the checks were ended"), "{run:?}");
         }
         wait_for("the end of the check", || (!lives()).then_some(()));
     }
