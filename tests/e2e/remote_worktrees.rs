@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Run, binary, wait_for};
 use crate::remote_stage::RemoteStage;
+use crate::review_decisions::waiting_check;
 
 /// A program that commits a change in its worktree once, and stays.
 const COMMITS: &str = "cat .env >seen; echo theirs >a.txt; git commit -qam theirs; exec sleep 300";
@@ -50,6 +51,16 @@ impl RemoteStage {
         let list = self.phalanx(&["--json", "worktree", "list"]).expect(0).json();
         let rows = list.as_array().expect("worktrees");
         rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
+    }
+
+    /// Merges on the host with a command that leaves a conflict, and resolves it.
+    fn resolve_on_host(&self, worktree: &Path, merge: &str) {
+        let line = format!(
+            "cd '{}' && ! {merge} >&2 && printf 'ours and theirs\\n' >a.txt && git commit --quiet -am both",
+            worktree.display()
+        );
+        let resolved = self.on_host("h1", &line).output().expect("ssh runs");
+        assert!(resolved.status.success(), "{resolved:?}");
     }
 
     fn wait_for_condition(&self, name: &str, condition: &str) {
@@ -142,8 +153,7 @@ fn rv_24_rv_34_work_on_another_host_is_checked_there_and_lands_here() {
     );
     // RV-23: an interrupt ends a check there, too.
     let marker = path.join("check.pid");
-    let script = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 300", marker.display());
-    let waits = json!(["sh", "-c", script]).to_string();
+    let waits = waiting_check(&marker);
     stage.phalanx(&["team", "set", "check.wait.run", &waits]).expect(0);
     for signal in ["INT", "KILL"] {
         let words = ["-t", "demo", "review", "check", "bob", "wait"];
@@ -172,12 +182,7 @@ fn rv_24_rv_34_work_on_another_host_is_checked_there_and_lands_here() {
     let described = task["description"].as_str().expect("a text");
     let command = described.lines().find_map(|line| line.strip_prefix("2. ")).expect("a command");
     assert!(command.starts_with("git merge "), "{given}: {described}");
-    let resolve = format!(
-        "cd '{}' && ! {command} >&2 && printf 'ours and theirs\\n' >a.txt && git commit --quiet -am both",
-        path.display()
-    );
-    let resolved = stage.on_host("h1", &resolve).output().expect("ssh runs");
-    assert!(resolved.status.success(), "{resolved:?}");
+    stage.resolve_on_host(&path, command);
     let landed = stage.phalanx(&["worktree", "merge", "bob", "--check"]).expect(0).stdout;
     assert!(landed.contains("merged into main"), "{landed}");
     assert_eq!(stage.git(&["show", "HEAD:a.txt"]), "ours and theirs");
@@ -204,12 +209,7 @@ fn tmux_rv_34_review_screen_resolves_checks_and_lands_work_on_another_host() {
     stage.presses(&["t"]);
     stage.shows("bob has task #1");
     let merge = stage.git(&["rev-parse", "--short", "HEAD"]);
-    let resolve = format!(
-        "cd '{}' && ! git merge {merge} >&2 && printf 'ours and theirs\\n' >a.txt && git commit --quiet -am both",
-        path.display()
-    );
-    let resolved = stage.on_host("h1", &resolve).output().expect("ssh runs");
-    assert!(resolved.status.success(), "{resolved:?}");
+    stage.resolve_on_host(&path, &format!("git merge {merge}"));
     stage.presses(&["R"]);
     stage.shows("clean");
     stage.presses(&["T"]);

@@ -172,6 +172,12 @@ fn rv_29_renamed_member_keeps_the_comments_on_its_work() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
+/// Returns a command for a check that writes its process id to `marker`, and does not end.
+pub fn waiting_check(marker: &Path) -> String {
+    let script = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 300", marker.display());
+    json!(["sh", "-c", script]).to_string()
+}
+
 /// RV-23: an interrupt ends the check with the command that runs it, and nothing is decided.
 #[test]
 fn rv_23_interrupt_ends_the_check_of_each_command() {
@@ -179,8 +185,7 @@ fn rv_23_interrupt_ends_the_check_of_each_command() {
     commit(&stage, "bob", "one\ntwo\n");
     let id = hand_in(&stage, "bob");
     let marker = stage.at("check.pid");
-    let script = format!("echo $$ >{0}.new; mv {0}.new {0}; exec sleep 300", marker.display());
-    let command = json!(["sh", "-c", script]).to_string();
+    let command = waiting_check(&marker);
     stage.phalanx(&["team", "set", "check.test.run", &command]).expect(0);
     for words in [
         &["review", "check", "bob"][..],

@@ -34,7 +34,7 @@ pub enum Need {
     Limit,
     /// Input to a plain program that waits at a prompt.
     Prompt,
-    /// An approval of its lead, which its program says to have asked.
+    /// An approval of its lead. Its program says that it has asked for it.
     Approval,
     /// An answer to another dialog on its screen.
     Dialog,

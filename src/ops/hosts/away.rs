@@ -3,11 +3,10 @@
 
 use std::sync::Arc;
 
-use super::deliver::send_commit;
+use super::deliver::{send_commit, this_machine};
 use super::link::{GIT, HostLink};
 use super::wire::{CommitRequest, HostRequest, SentBundle};
 use crate::{Context, OpsError};
-use model::id::HostName;
 use model::members::environ::EnvRules;
 use model::review::CheckRun;
 use model::team::check::TeamCheck;
@@ -23,8 +22,6 @@ pub(crate) struct AwayWorktree<'a> {
     checkout: &'a Checkout,
     copy: &'a RepositoryCopy,
     link: Arc<HostLink>,
-    /// This machine.
-    here: Option<HostName>,
 }
 
 impl<'a> AwayWorktree<'a> {
@@ -41,7 +38,7 @@ impl<'a> AwayWorktree<'a> {
     ) -> Result<AwayWorktree<'a>, OpsError> {
         let link = HostLink::to(ctx, team, &copy.host)?;
         let repository = Repository::at(checkout.repository.as_ref(), &ctx.caller.env);
-        Ok(AwayWorktree { repository, checkout, copy, link, here: team.host().cloned() })
+        Ok(AwayWorktree { repository, checkout, copy, link })
     }
 
     /// Determines the condition of the worktree.
@@ -84,13 +81,11 @@ impl<'a> AwayWorktree<'a> {
     /// Gives the worktree the newest commit of the main branch, and returns its id.
     ///
     /// # Errors
-    /// As [`send_commit`].
-    pub(crate) fn give_main(&self) -> Result<String, OpsError> {
-        let commit = self.repository.main_commit()?;
-        let problem = || OpsError::Failed { problem: "this machine has no name".to_owned() };
-        let here = self.here.as_ref().ok_or_else(problem)?;
+    /// As [`this_machine`] and [`send_commit`].
+    pub(crate) fn give_main(&self, team: &TeamStore) -> Result<String, OpsError> {
+        let (here, commit) = (this_machine(team)?, self.repository.main_commit()?);
         let token = rand::token();
-        let sent = send_commit(&self.link, here, &self.repository, &commit, &token);
+        let sent = send_commit(&self.link, &here, &self.repository, &commit, &token);
         self.link.discard(&token);
         sent.map(|_| commit)
     }

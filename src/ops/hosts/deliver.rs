@@ -4,7 +4,17 @@ use super::link::{GIT, HostLink};
 use super::wire::{CommitDelivery, CopyReport, CopyRequest, HostRequest};
 use crate::OpsError;
 use model::id::HostName;
+use store::TeamStore;
 use worktree::Repository;
+
+/// Returns the name of this machine in a team.
+///
+/// # Errors
+/// [`OpsError::Failed`] for a team of files, which has no hosts.
+pub(crate) fn this_machine(team: &TeamStore) -> Result<HostName, OpsError> {
+    let problem = || OpsError::Failed { problem: "this machine has no name".to_owned() };
+    team.host().cloned().ok_or_else(problem)
+}
 
 /// Sends a commit to the host, unless its copy has it, and returns the path of the copy. `here` is
 /// this machine. The files of the operation `token` stay on the host, also on failure.

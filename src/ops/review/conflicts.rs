@@ -55,7 +55,7 @@ pub fn give_task(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<T
     }
     let checkout = checkout_of(team, name)?;
     let given = match &checkout.copy {
-        Some(copy) => Some(AwayWorktree::reach(ctx, team, &checkout, copy)?.give_main()?),
+        Some(copy) => Some(AwayWorktree::reach(ctx, team, &checkout, copy)?.give_main(team)?),
         None => None,
     };
     let new = NewTask {

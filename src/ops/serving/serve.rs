@@ -80,17 +80,13 @@ pub fn serve(
                     continue;
                 }
             };
-            if let HostRequest::Cancel(id) = call.request {
-                lock(&running).get(&id).inspect(|running| running.cancel());
-                send(&output, Some(call.id), Ok(()));
-                continue;
-            }
             let (ctx, team, output) = (ctx.clone(), team.clone(), Arc::clone(&output));
             let (cancel, running) = (CancelToken::default(), &running);
+            // Before the next line is read, which may cancel this call.
             lock(running).insert(call.id, cancel.clone());
             // A start can take minutes, and the screens of other members are asked for meanwhile.
             scope.spawn(move || {
-                let result = carry_out(&ctx, &team, call.request, &cancel);
+                let result = carry_out(&ctx, &team, call.request, &cancel, running);
                 lock(running).remove(&call.id);
                 match result {
                     Ok(value) => send(&output, Some(call.id), Ok(value)),
@@ -153,10 +149,13 @@ fn carry_out(
     team: &TeamStore,
     request: HostRequest,
     cancel: &CancelToken,
+    running: &Running,
 ) -> Result<Value, OpsError> {
     match request {
-        // Acted on where the calls are known.
-        HostRequest::Cancel(_) => value(()),
+        HostRequest::Cancel(id) => {
+            lock(running).get(&id).inspect(|call| call.cancel());
+            value(())
+        }
         HostRequest::Spawn(wanted) => value(start(ctx, team, &wanted)?),
         HostRequest::StopRuns(runs) => value(end(ctx, team, &runs)?),
         HostRequest::Verify(marks) => {

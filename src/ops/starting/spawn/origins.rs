@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use crate::hosts::deliver::send_commit;
+use crate::hosts::deliver::{send_commit, this_machine};
 use crate::hosts::link::{GIT, HostLink};
 use crate::hosts::wire::HostRequest;
 use crate::team::worktree::{must_be_here, must_be_on, not_managed, title};
 use crate::{Context, OpsError};
-use model::id::{HostName, MemberName};
+use model::id::MemberName;
 use model::members::launch::LaunchSpec;
 use model::team::settings::Settings;
 use model::team::worktree::{Checkout, WorktreeOrigin, WorktreeRequest};
@@ -100,7 +100,7 @@ impl CommitSource<'_> {
         request: &WorktreeRequest,
         token: String,
     ) -> Result<WorktreeOrigin, OpsError> {
-        let here = self.here()?;
+        let here = this_machine(self.team)?;
         let cwd = self.ctx.caller.cwd.join(spec.cwd.as_deref().unwrap_or("."));
         let cwd: PathBuf = cwd.components().collect();
         let repository = Repository::find(&cwd, &self.ctx.caller.env)?;
@@ -123,10 +123,5 @@ impl CommitSource<'_> {
             files: files.into_iter().map(|(file, _)| file).collect(),
             staged: Some(self.link.transfer_dir(&token)),
         })
-    }
-
-    fn here(&self) -> Result<HostName, OpsError> {
-        let problem = || OpsError::Failed { problem: "this machine has no name".to_owned() };
-        self.team.host().cloned().ok_or_else(problem)
     }
 }
