@@ -1,4 +1,5 @@
-//! End-to-end tests with the real binary, real processes, and a tmux server per test.
+//! Tests with the real binary, real processes, and a tmux server per test, and tests of the store.
+//! They are one binary, because each binary links the whole program again.
 
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
@@ -33,12 +34,14 @@ mod editor;
 mod ending;
 mod environment;
 mod explain;
+#[cfg(debug_assertions)]
+mod failpoints;
 mod fake;
 mod fault_load;
 mod fault_stage;
 mod foreign;
 mod formats;
-#[path = "../gear/mod.rs"]
+mod fuzzing;
 mod gear;
 mod guide;
 mod handoffs;
@@ -55,8 +58,10 @@ mod ids;
 mod init;
 mod input;
 mod install;
+mod interop;
 mod iterm2;
 mod joints;
+mod launcher;
 mod lead;
 mod learn;
 mod lease;
@@ -65,7 +70,9 @@ mod logs;
 mod mcp;
 mod mcp_clients;
 mod mcp_tools;
+mod model;
 mod names;
+mod native;
 mod needs;
 mod nested;
 mod news;
@@ -73,6 +80,7 @@ mod offers;
 mod owners;
 mod plans;
 mod popup;
+mod process;
 mod profile;
 mod prompts;
 mod ps;
@@ -108,6 +116,7 @@ mod staff;
 mod stale;
 mod status_line;
 mod stopped;
+mod storm;
 mod task_import;
 mod task_mode;
 mod task_reminders;

@@ -1,7 +1,7 @@
 //! Ends of a run: by itself, by a signal, or by a closed terminal. Nothing of it may be left, and
 //! no other process may be affected (SD-08, SD-09).
 
-use crate::bench::{Bench, Bystander, Launcher, is_dead, start_of};
+use super::bench::{Bench, Bystander, Launcher, is_dead, start_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -47,7 +47,7 @@ pub(crate) fn print_line(line: &str) {
     writeln!(out, "> {line}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
-/// Starts the ignored test `name` of this binary as a process.
+/// Starts the ignored test `name`, such as `storm::write_mail`, of this binary as a process.
 pub(crate) fn helper(name: &str, words: &[&str]) -> Peer {
     Peer::start(&mut helper_command(name, words))
 }

@@ -6,10 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::bench::{Bench, PATIENCE, RUN, TEAM, is_dead, text, until};
+use super::bench::{Bench, PATIENCE, RUN, TEAM, is_dead, text, until};
+use super::own_terminal::{Detached, code, detached, detached_under, own};
+use super::user_terminal::UserTerminal;
 use crate::gear;
-use crate::own_terminal::{Detached, code, detached, own};
-use crate::user_terminal::UserTerminal;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -250,10 +250,8 @@ fn sec_07_socket_is_private_under_any_umask() {
     let bench = Bench::new("idle");
     let mut order = own(&bench, "read x");
     order.linger_ms = 0;
-    let before = nix::sys::stat::umask(nix::sys::stat::Mode::empty());
-    let launcher = detached(&bench, &order);
+    let launcher = detached_under("000", &bench, &order);
     bench.program();
-    nix::sys::stat::umask(before);
     let socket = PathBuf::from(bench.part("start")["socket"].as_str().expect("a path"));
     let mode = |path: &std::path::Path| {
         fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o777
@@ -301,7 +299,7 @@ fn sec_07_another_user_is_refused() {
 fn pt_05_long_path_moves_the_socket_to_the_runtime_directory() {
     let runtime = tempfile::tempdir().expect("a temporary directory");
     let bench = Bench::deep("idle");
-    let launcher = crate::own_terminal::detached_with(
+    let launcher = super::own_terminal::detached_with(
         &bench,
         &own(&bench, "echo up; read x"),
         &[("XDG_RUNTIME_DIR", runtime.path().to_str().expect("text"))],

@@ -3,10 +3,8 @@
 //! `tests/fuzz`, for machines without cargo-fuzz.
 //!
 //! `PHALANX_FUZZ_SECONDS` sets the total time (6), `PHALANX_FUZZ_SEED` the seed.
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
-mod gear;
-#[path = "fuzz/mutate.rs"]
+#[path = "../fuzz/mutate.rs"]
 mod mutate;
 
 use std::fs;
@@ -17,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use mutate::Mutator;
 use testing::{self, TestTeam};
+
+use crate::gear;
 
 const LONGEST: usize = 1 << 20;
 const SLOW: Duration = Duration::from_secs(1);

@@ -1,14 +1,9 @@
 //! Many processes on one team, killed at random points: acknowledged operations took effect exactly
 //! once, and readers without a lock see whole files. `PHALANX_LONG=1` makes each storm several
 //! times as long.
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
-#[path = "storm/board.rs"]
 mod board;
-#[path = "storm/death.rs"]
 mod death;
-#[path = "interop/process.rs"]
-mod process;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,10 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use death::Ghost;
-use process::{Peer, below, helper, helper_args, lock_of, print_line, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
 use testing::TestTeam;
+
+use crate::process::{Peer, below, helper, helper_args, lock_of, print_line, wait_for};
 
 fn is_long() -> bool {
     std::env::var_os("PHALANX_LONG").is_some()
@@ -102,7 +98,7 @@ fn id_07_joins_leaves_and_kills() {
     let expected: BTreeSet<String> = watched(&file, || {
         let start = |n: usize| {
             let (name, seconds) = (format!("m{n}"), seconds.to_string());
-            let peer = helper("join_and_leave", &[&root.to_string_lossy(), &name, &seconds]);
+            let peer = helper("storm::join_and_leave", &[&root.to_string_lossy(), &name, &seconds]);
             (name, peer)
         };
         let mut peers: Vec<(String, Peer)> = (0..count).map(start).collect();
@@ -202,10 +198,10 @@ fn msg_06_writers_markers_removers_and_kills() {
     let (mut killed, mut holding, most) = (0, 0, 15);
     let (writing, removers) = watched(&file, || {
         let root = root.to_string_lossy();
-        let start = |n| helper("write_mail", &[&root, &format!("w{n}"), &each.to_string()]);
+        let start = |n| helper("storm::write_mail", &[&root, &format!("w{n}"), &each.to_string()]);
         let mut writing: Vec<Peer> = (0..writers).map(start).collect();
-        let mut markers = vec![helper("mark_mail", &[&root])];
-        let mut removers = vec![helper("remove_mail", &[&root])];
+        let mut markers = vec![helper("storm::mark_mail", &[&root])];
+        let mut removers = vec![helper("storm::remove_mail", &[&root])];
         while writing.iter_mut().any(|w| !w.is_over()) {
             thread::park_timeout(Duration::from_millis(20 + below(150)));
             let busy = (0..writing.len())
@@ -215,14 +211,14 @@ fn msg_06_writers_markers_removers_and_kills() {
             let any = holder.or(busy).filter(|_| killed < most).map(|n| &mut writing[n]);
             let (victim, again) = match (killed % 3, any) {
                 (0, Some(writer)) => (Some(writer), None),
-                (1, _) if killed < most => (markers.last_mut(), Some("mark_mail")),
-                (2, _) if killed < most => (removers.last_mut(), Some("remove_mail")),
+                (1, _) if killed < most => (markers.last_mut(), Some("storm::mark_mail")),
+                (2, _) if killed < most => (removers.last_mut(), Some("storm::remove_mail")),
                 _ => continue,
             };
             holding += u32::from(victim.is_some_and(|v| v.die(&lock_of(&file))));
             killed += 1;
             match again {
-                Some("mark_mail") => markers.push(helper("mark_mail", &[&root])),
+                Some("storm::mark_mail") => markers.push(helper("storm::mark_mail", &[&root])),
                 Some(name) => removers.push(helper(name, &[&root])),
                 None => {}
             }
@@ -301,7 +297,8 @@ fn tk_02_many_claimers() {
     let (_dir, root, team) = fresh();
     let (claimers, tasks) = (64, usize::try_from(scaled(200)).expect("small"));
     team.add_tasks(tasks).expect("tasks");
-    let start = |n: usize| helper("claim_tasks", &[&root.to_string_lossy(), &format!("c{n}")]);
+    let start =
+        |n: usize| helper("storm::claim_tasks", &[&root.to_string_lossy(), &format!("c{n}")]);
     let mut peers: Vec<Peer> = (0..claimers).map(start).collect();
     wait_for("all claimers", || peers.iter().all(|p| !p.printed_lines().is_empty()).then_some(()));
     let began = Instant::now();
@@ -354,7 +351,7 @@ fn all_under_an_umask() {
 fn sec_07_no_umask_opens_the_tree() {
     for umask in ["000", "022", "077"] {
         let dir = tempfile::Builder::new().prefix("phxs").tempdir_in("/tmp").expect("tempdir");
-        let mut peer = helper("all_under_an_umask", &[&dir.path().to_string_lossy(), umask]);
+        let mut peer = helper("storm::all_under_an_umask", &[&dir.path().to_string_lossy(), umask]);
         assert!(peer.end(), "{:?}", peer.printed());
         let (mut open, mut seen) = (vec![dir.path().join("deep")], 0);
         while let Some(path) = open.pop() {

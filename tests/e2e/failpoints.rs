@@ -1,7 +1,5 @@
 //! Kills a process at every step of every write and checks what the next process finds: valid JSON,
 //! each message once, no lock and no temporary file left. `--nocapture` prints the matrix.
-#![cfg(debug_assertions)]
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
@@ -154,7 +152,7 @@ impl Stage {
         let mut command =
             Command::new(std::env::current_exe().expect("a running test has an executable"));
         command.args([
-            "helper_operates",
+            "failpoints::helper_operates",
             "--exact",
             "--ignored",
             "--nocapture",

@@ -1,11 +1,6 @@
 //! phalanx and Node on the same files, with the unmodified lock package that Claude Code uses.
 //! Without the package the tests are reported as skipped, and fail in CI; `scripts/test` installs
 //! it.
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
-
-mod gear;
-#[path = "interop/process.rs"]
-mod process;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
-use process::{
-    Peer, age, below, helper, helper_args, helper_command, lock_of, print_line, wait_for,
-};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testing::TestTeam;
+
+use crate::gear;
+use crate::process::{
+    Peer, age, below, helper, helper_args, helper_command, lock_of, print_line, wait_for,
+};
 
 struct Stage {
     _dir: TempDir,
@@ -84,7 +81,7 @@ fn stopping_helper(name: &str, words: &[&str], point: &str) -> Peer {
 
 /// Starts a phalanx process that holds the roster lock to add `name`, stopped there.
 fn our_holder(root: &Path, name: &str) -> Peer {
-    let peer = stopping_helper("join_the_roster", &[path(root), name], "lock.taken");
+    let peer = stopping_helper("interop::join_the_roster", &[path(root), name], "lock.taken");
     assert!(lock_of(&roster(root)).is_dir());
     peer
 }
@@ -151,13 +148,13 @@ fn mixed_storm(root: &Path, each: &str) -> (Vec<String>, Vec<Vec<String>>) {
     for n in 0..4 {
         let (js, rs) = (format!("node{n}"), format!("rust{n}"));
         writers.push(node(&["append", path(&file), &js, each]));
-        writers.push(helper("append_mail", &[path(root), &rs, each]));
+        writers.push(helper("interop::append_mail", &[path(root), &rs, each]));
         names.extend([js, rs]);
     }
     let mut others = vec![
         node(&["mark", path(&file), "40"]),
         node(&["compact", path(&file), "40"]),
-        helper("compact_mail", &[path(root), "40"]),
+        helper("interop::compact_mail", &[path(root), "40"]),
     ];
     for peer in writers.iter_mut().chain(&mut others) {
         assert!(peer.end(), "{:?}", peer.printed());
@@ -259,7 +256,8 @@ fn msg_06_phalanx_writer_holds_no_lock_before_it_publishes() {
     let file = inbox(&stage.root);
     stage.team.append("bob", "ann", "first", "0").expect("append");
     for point in ["temp.written", "temp.synced"] {
-        let mut ours = stopping_helper("append_mail", &[path(&stage.root), "ann", "1"], point);
+        let mut ours =
+            stopping_helper("interop::append_mail", &[path(&stage.root), "ann", "1"], point);
         let mut theirs = node_holder(&file);
         let mut mail: Vec<Value> =
             serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
@@ -382,7 +380,7 @@ fn live_node_holder_keeps_its_lock() {
     let mut holder = node_holder(&inbox(&stage.root));
     let first = stamp();
     let waiting: Vec<Peer> = (0..4)
-        .map(|n| helper("append_mail", &[path(&stage.root), &format!("w{n}"), "3"]))
+        .map(|n| helper("interop::append_mail", &[path(&stage.root), &format!("w{n}"), "3"]))
         .collect();
     let refreshed =
         wait_for("Node to refresh its lock", || Some(stamp()).filter(|now| *now != first));

@@ -6,8 +6,8 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use crate::bench::{Bench, is_dead, until};
-use crate::own_terminal::{code, detached, own};
+use super::bench::{Bench, is_dead, until};
+use super::own_terminal::{code, detached, own};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -40,7 +40,7 @@ fn pf_03_members_that_come_and_go_leak_no_terminal() {
     let us = i32::try_from(std::process::id()).expect("a pid");
     let (before, machine) = (held(us), open_ptys());
     for _ in 0..cycles(10) {
-        bench.put_record(crate::bench::RUN, "idle");
+        bench.put_record(super::bench::RUN, "idle");
         let launcher = detached(&bench, &own(&bench, "read x"));
         let (program, tty) = (bench.program(), bench.part("start")["tty"].clone());
         kill(Pid::from_raw(bench.launcher()), Signal::SIGTERM).expect("it runs");

@@ -1,12 +1,8 @@
 //! Compares the store with in-memory models under random operations of members and of foreign
 //! writers.
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
-#[path = "model/board.rs"]
 mod board;
-#[path = "model/mailbox.rs"]
 mod mailbox;
-#[path = "model/round_trip.rs"]
 mod round_trip;
 
 use std::path::PathBuf;

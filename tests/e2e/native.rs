@@ -1,13 +1,12 @@
 //! Real agents from npm: Claude Code as native teammates, and two agents over ACP. Prompts, mail,
 //! permissions, plans, modes, crashes and shutdown (EN-02, PM-03, PM-04, PM-07, PM-11, SD-02,
 //! ST-02, ST-05). They run without a network, in namespaces, against stand-ins of their APIs.
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
-
-mod gear;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use crate::gear;
 
 /// unshare(1) options for new network, mount and pid namespaces; remaining processes end with the
 /// first one.

@@ -1,5 +1,4 @@
 //! The gear that `scripts/test` runs the tests in (`PHALANX_GEAR`), and reports of skipped tests.
-#![allow(dead_code, reason = "not every test binary uses all of it")]
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::process::{Child, Command, Stdio};
 
-use crate::bench::{Bench, Order, PANE, is_dead, nul_separated, text, until};
+use super::bench::{Bench, Order, PANE, is_dead, nul_separated, text, until};
 use crate::gear;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,7 +16,19 @@ pub(crate) fn detached(bench: &Bench, order: &Order) -> Detached {
 
 /// Like [`detached`], with additional variables in the environment of the launcher.
 pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Detached {
-    let mut command = Command::new("setsid");
+    start(Command::new("setsid"), bench, order, more)
+}
+
+/// Like [`detached`], under a umask. A shell sets it, because the threads of this process share
+/// theirs.
+pub(crate) fn detached_under(umask: &str, bench: &Bench, order: &Order) -> Detached {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask \"$0\" && exec setsid \"$@\"", umask]);
+    start(shell, bench, order, &[])
+}
+
+/// Starts the launcher with `command`, which leads to setsid(1).
+fn start(mut command: Command, bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Detached {
     command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
     command
         .env_clear()
@@ -78,7 +90,7 @@ fn en_03_environment_of_the_launcher_does_not_leak() {
     let program = bench.program();
     let mut found = nul_separated(program, "environ");
     found.sort();
-    let secret = format!("SECRET={}", crate::bench::CANARY);
+    let secret = format!("SECRET={}", super::bench::CANARY);
     assert_eq!(
         found,
         [b"PATH=/usr/bin:/bin".as_slice(), secret.as_bytes(), b"TERM=xterm-256color"]

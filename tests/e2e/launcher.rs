@@ -1,20 +1,11 @@
 //! The launcher, `phalanx exec SPEC`, on a real terminal with real programs. Checks records,
 //! screens and the process table.
-#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
-#[path = "launcher/attaching.rs"]
 mod attaching;
-#[path = "launcher/bench.rs"]
 mod bench;
-#[path = "launcher/cycles.rs"]
 mod cycles;
-#[path = "launcher/endings.rs"]
 mod endings;
-#[path = "gear/mod.rs"]
-mod gear;
-#[path = "launcher/own_terminal.rs"]
 mod own_terminal;
-#[path = "launcher/user_terminal.rs"]
 mod user_terminal;
 
 use std::ffi::OsString;

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use crate::bench::{Bench, TEAM, until};
+use super::bench::{Bench, TEAM, until};
 use crate::gear;
 
 pub(crate) struct UserTerminal {
