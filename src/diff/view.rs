@@ -198,9 +198,11 @@ impl DiffView {
         });
     }
 
-    /// Applies a change after which the cursor is at the same place, or at the same annotation.
+    /// Applies a change after which the cursor is at the same place, or at the same annotation. It
+    /// stays in the same row of the screen, unless the beginning is visible: that stays visible.
     pub(crate) fn with_place(&mut self, change: impl FnOnce(&mut DiffView)) {
-        let (place, above) = (self.place(), self.cursor.saturating_sub(self.top));
+        let place = self.place();
+        let above = if self.top == 0 { usize::MAX } else { self.cursor.saturating_sub(self.top) };
         let note = match self.row(self.cursor) {
             Some(DiffRow::Note { note, part }) => Some((self.notes[note].id, part)),
             _ => None,

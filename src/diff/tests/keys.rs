@@ -136,6 +136,21 @@ fn cursor_stays_at_a_comment_when_comments_or_the_size_change() {
 }
 
 #[test]
+fn comment_that_appears_above_the_first_row_is_visible_at_the_beginning() {
+    let mut stage = Stage::sample(80, 24);
+    stage.keys("jjg");
+    let whole = Annotation { place: AnnotationPlace::Whole, ..draft(2, 0, "All of it.") };
+    stage.view.set_annotations(vec![whole.clone()]);
+    assert!(stage.screen().iter().any(|row| row.contains("All of it.")), "{:?}", stage.screen());
+    // Elsewhere the rows of the screen stay where they are.
+    let mut stage = Stage::sample(80, 6);
+    stage.keys("jjjjjjjj");
+    let before = stage.screen();
+    stage.view.set_annotations(vec![whole]);
+    assert_eq!(stage.screen()[1..5], before[1..5]);
+}
+
+#[test]
 fn new_patch_keeps_viewed_files_and_the_file_of_the_cursor() {
     let mut stage = Stage::sample(80, 24);
     stage.view.set_viewed(&[b"src/auth.rs".to_vec()]);
