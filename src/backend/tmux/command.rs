@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::BackendError;
 use model::members::environ;
-use sys::{env, exec};
+use sys::{clock, env, exec};
 
 /// Timeout of one tmux process (PF-05), unless the caller has less time.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -18,6 +18,12 @@ const CALL_BYTES: usize = 12_000;
 /// Limit of a call's words. From 3.7 on, tmux refuses more than 999, with a separator counted as a
 /// word (SP-03).
 const CALL_WORDS: usize = 900;
+/// What tmux says of a server that exited before it answered.
+pub(super) const SERVER_EXITED: &str = "server exited unexpectedly";
+/// Attempts to start a server at a socket whose last server is exiting, and the pause between them
+/// (SP-19).
+const START_ATTEMPTS: u32 = 20;
+const START_PAUSE: Duration = Duration::from_millis(25);
 /// Length limit of a command line quoted in an error, in characters.
 const SHOWN_CHARS: usize = 300;
 
@@ -120,6 +126,12 @@ impl Unit {
         args
     }
 
+    /// Returns true if tmux starts a server for the unit where none runs.
+    fn starts_server(&self) -> bool {
+        let verb = self.commands.first().and_then(|words| words.first());
+        verb.is_some_and(|verb| verb == "new-session" || verb == "start-server")
+    }
+
     fn bytes(&self) -> usize {
         // Each word is followed by a NUL; the separator before the next unit takes two bytes.
         self.args().iter().map(|word| word.len() + 1).sum::<usize>() + 2
@@ -212,7 +224,7 @@ impl Server<'_> {
     pub(super) fn ask_unconfigured(&self, unit: &Unit) -> ServerReply {
         let mut command = self.command(std::slice::from_ref(unit));
         command.args.splice(0..0, ["-f", "/dev/null"].map(OsString::from));
-        run(&command, 1, ANSWER_WITHIN).0
+        start(&command, 1).0
     }
 
     fn call(&self, units: &[Unit], stdin: Vec<u8>, within: Duration) -> (ServerReply, bool) {
@@ -221,6 +233,9 @@ impl Server<'_> {
             let stderr = format!("the command is longer than {CALL_BYTES} bytes");
             let refused = BackendError::Refused { command: shown(&command.args), stderr };
             return (ServerReply::failed(units.len(), refused), true);
+        }
+        if units.first().is_some_and(Unit::starts_server) {
+            return start(&command, units.len());
         }
         run(&command, units.len(), within)
     }
@@ -253,6 +268,20 @@ impl Server<'_> {
             ..exec::ExecCommand::default()
         }
     }
+}
+
+/// Runs a tmux process that starts a server. One that connects to a server which is exiting fails,
+/// and what it asked for has ended with that server: it is asked of the next one.
+fn start(command: &exec::ExecCommand, units: usize) -> (ServerReply, bool) {
+    let mut reply = run(command, units, ANSWER_WITHIN);
+    for _ in 1..START_ATTEMPTS {
+        if !reply.0.problem.as_ref().is_some_and(|problem| problem.says(SERVER_EXITED)) {
+            break;
+        }
+        clock::sleep(START_PAUSE);
+        reply = run(command, units, ANSWER_WITHIN);
+    }
+    reply
 }
 
 /// Runs a tmux process with so many units. Returns false with its reply if it could not be run or

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::{PaneId, PlainWord, Server, Unit};
+use super::command::{PaneId, PlainWord, SERVER_EXITED, Server, Unit};
 use super::row::{PaneRow, ServerRow, rows};
 use super::verb::{self, PaneGuard};
 use crate::proof::{IdentityPart, Observation, ProcessState, judge, process_state};
@@ -120,7 +120,7 @@ pub(super) fn verify<'p>(
 /// its process is given time to disappear before it is judged (SD-13).
 fn list_panes_once(claim: &PaneClaim<'_>, program: &Path) -> PaneListing {
     let listing = list_panes(&claim.server(program), Vec::new());
-    if listing.problem.as_ref().is_some_and(|problem| problem.says("server exited unexpectedly")) {
+    if listing.problem.as_ref().is_some_and(|problem| problem.says(SERVER_EXITED)) {
         let ProcessId { pid, start } = claim.recorded.server;
         proc::wait_exit(Process { pid, start }, EXIT_GRACE);
     }

@@ -94,6 +94,20 @@ fn sd_06_ids_of_a_restarted_server_are_not_ours() {
 }
 
 #[test]
+fn sp_19_server_starts_where_the_last_one_is_exiting() {
+    let lab = Lab::empty();
+    let tmux = Tmux::new(lab.home("demo"));
+    for _ in 0..15 {
+        let places = placed(&tmux, &launches(2));
+        lab.tmux(&["kill-server"]);
+        // The answer of `kill-server` comes before the end of the server.
+        let again = placed(&tmux, &launches(1));
+        assert_ne!(pane(&places[0]).server, pane(&again[0]).server);
+        kill_server(&again[0]);
+    }
+}
+
+#[test]
 fn every_part_of_the_identity_must_match() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
