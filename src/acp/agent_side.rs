@@ -37,17 +37,6 @@ pub enum ClientCall {
 }
 
 /// The connection to a client, as the agent, without I/O. It has one session at a time.
-///
-/// ```
-/// use acp::{AgentSide, ClientCall, Outcome};
-///
-/// let mut side = AgentSide::new("1.0.0");
-/// let open = br#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}"#;
-/// let calls = side.receive(&[open, &b"\n"[..]].concat());
-/// assert_eq!(calls, [ClientCall::Open { cwd: "/work".to_owned() }]);
-/// side.open("team");
-/// assert!(String::from_utf8(side.take_output()).unwrap().contains("\"sessionId\":\"team\""));
-/// ```
 #[derive(Debug)]
 pub struct AgentSide {
     version: String,

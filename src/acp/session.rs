@@ -29,19 +29,6 @@ const REPORTED_FAULTS: u64 = 20;
 const EXCERPT: usize = 120;
 
 /// A session with one agent process, which the owner starts, feeds and ends.
-///
-/// ```
-/// use acp::{Session, SessionReport, SessionStart};
-///
-/// let start = SessionStart { cwd: "/work".to_owned(), ..SessionStart::default() };
-/// let mut session = Session::new(start);
-/// let line = String::from_utf8(session.take_output()).unwrap();
-/// assert!(line.contains("\"initialize\"") && line.ends_with('\n'));
-/// let reply = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#;
-/// let reports = session.receive(&[reply, &b"\n"[..]].concat());
-/// assert!(matches!(reports[..], [SessionReport::Initialized(_)]));
-/// assert!(!session.is_free());
-/// ```
 #[derive(Debug)]
 pub struct Session {
     pub(crate) start: SessionStart,

@@ -15,7 +15,7 @@ use super::url::StoreUrl;
 
 impl Database {
     /// Connects through a broker of its own that keeps no replies, on a thread of this process.
-    pub fn direct(url: &StoreUrl) -> Database {
+    pub(super) fn direct(url: &StoreUrl) -> Database {
         Database::direct_for(url, engine::CALL_TIMEOUT)
     }
 

@@ -9,12 +9,10 @@ mod broker;
 mod cache;
 mod calls;
 mod client;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 mod direct;
 mod engine;
 mod error;
-#[cfg(any(test, feature = "testing"))]
-pub mod fixture;
 mod guards;
 mod hub;
 mod open;
@@ -33,7 +31,6 @@ pub use client::BrokerCommand;
 pub use error::DatabaseError;
 pub use guards::{HeldLease, HeldLock, Subscription};
 pub use open::SchemaReport;
-#[cfg(feature = "testing")]
 pub use protocol::parse_messages;
 pub use rows::{
     Actor, Appended, ClaimCall, ClaimReply, ClaimScope, DocumentKind, DocumentWrite, Interest,
@@ -41,3 +38,10 @@ pub use rows::{
     StoredDocument, StoredTask, StoredTasks, TaskScope, TaskWrite,
 };
 pub use url::StoreUrl;
+
+// The same databases as for the tests of other crates, set up by this compilation.
+#[cfg(test)]
+extern crate self as database;
+#[cfg(test)]
+#[path = "../fixture/postgres.rs"]
+pub mod fixture;

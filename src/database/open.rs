@@ -28,12 +28,11 @@ impl Database {
     /// Uses the broker of this host, whose socket is in `socket_dir`, and starts it when it is
     /// needed. Connects with the first call.
     pub fn connect(url: &StoreUrl, socket_dir: &Path, command: &BrokerCommand) -> Database {
-        let socket = socket_dir.join(&url.digest()[..16]).with_extension("sock");
         let mut command = command.clone();
         let variables = url.variables();
         command.env.retain(|(name, _)| variables.iter().all(|(own, _)| own != name));
         command.env.extend(variables);
-        Database::new(BrokerLink::new(socket, command))
+        Database::new(BrokerLink::new(url.socket_in(socket_dir), command))
     }
 
     /// Sets the database up, or upgrades it. Returns its state before and after.
@@ -96,24 +95,4 @@ pub(super) fn on_client<T: Send + 'static>(
         })
     });
     working.join().map_err(|_| DatabaseError::bad_reply("connect", &"its thread has failed"))?
-}
-
-/// Runs SQL statements for tests. Returns the columns of the rows as text.
-#[cfg(any(test, feature = "testing"))]
-pub(crate) fn execute(
-    url: &StoreUrl,
-    sql: &str,
-) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
-    let sql = sql.to_owned();
-    on_client(url, async move |client, url| {
-        let messages = client.simple_query(&sql).await.map_err(|e| failed(&e, url, &sql))?;
-        let columns = |row: &tokio_postgres::SimpleQueryRow| {
-            (0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()
-        };
-        let rows = messages.iter().filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => Some(columns(row)),
-            _ => None,
-        });
-        Ok(rows.collect())
-    })
 }

@@ -88,7 +88,6 @@ pub(super) fn check_length(length: u32) -> io::Result<u64> {
 ///
 /// # Panics
 /// If a message that is encoded and read again differs.
-#[cfg(feature = "testing")]
 pub fn parse_messages(bytes: &[u8]) -> bool {
     fn again<M: Serialize + DeserializeOwned>(mut bytes: &[u8]) -> bool {
         let Ok(message) = read_message::<M>(&mut bytes) else { return false };

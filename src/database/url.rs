@@ -134,11 +134,16 @@ impl StoreUrl {
     }
 
     /// Returns a name for files that belong to this address; the password is not part of it.
-    pub fn digest(&self) -> String {
+    fn digest(&self) -> String {
         let mut shown = self.config.clone();
         shown.password("");
         let checks = format!("{shown:?} {:?} {:?}", self.check, self.roots);
         digest::hash(&[PROTOCOL, checks.as_bytes()])
+    }
+
+    /// Returns the socket of the broker that connects to this address, in the directory of sockets.
+    pub fn socket_in(&self, dir: &Path) -> PathBuf {
+        dir.join(&self.digest()[..16]).with_extension("sock")
     }
 
     /// Returns the address as it was given, and a password from outside of it.

@@ -176,8 +176,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    use fixture::sample;
     use model::id::TeamName;
-    use model::sample;
     use model::team::settings::Settings;
     use model::time::Timestamp;
     use store::Store;

@@ -2,7 +2,6 @@
 //! exit or vanish, releases their tasks, and stops a finished team.
 
 mod background;
-#[cfg(feature = "testing")]
 mod bench;
 mod driver;
 mod effect;
@@ -15,7 +14,6 @@ mod starter;
 mod state;
 mod stopper;
 
-#[cfg(feature = "testing")]
 pub use bench::StepBench;
 pub use driver::{LeadOptions, lead};
 pub use effect::STOP_DEADLINE_S;

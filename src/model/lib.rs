@@ -12,11 +12,16 @@ pub mod members;
 pub mod merge;
 pub mod name;
 pub mod review;
-#[cfg(any(test, feature = "testing"))]
-pub mod sample;
 pub mod team;
 pub mod text;
 pub mod time;
 pub mod topic;
 pub mod value;
 pub mod wire;
+
+// The same values as for the tests of other crates, of the types of this compilation.
+#[cfg(test)]
+extern crate self as model;
+#[cfg(test)]
+#[path = "../fixture/sample.rs"]
+pub mod sample;

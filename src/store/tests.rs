@@ -23,8 +23,8 @@ use crate::{
     ClaimKind, Marking, NewTask, Store, StoreError, TaskStep, TeamStore, read_environment,
     take_spec,
 };
-use database::fixture::TestDatabase;
-use database::{Database, DocumentKind, StoreUrl};
+use database::DocumentKind;
+use fixture::TestDatabase;
 use model::board::Refusal;
 use model::board::task::{CommandOutcome, TaskAction, TaskState};
 use model::id::{HostName, Incarnation, MemberName, TaskId, TeamName};
@@ -69,9 +69,9 @@ pub(crate) fn on_both_stores(test: impl Fn(&TeamStore)) {
 /// Returns a team in the shared store.
 pub(crate) fn fresh_in(database: &TestDatabase) -> (TempDir, TeamStore) {
     let dir = tempfile::tempdir().expect("tempdir");
-    let url = StoreUrl::parse(&database.url()).expect("an address");
+    let url = database.store_url().into();
     let host = HostName::new("here").expect("name");
-    let shared = SharedStore { database: Database::direct(&url), url: url.into(), host };
+    let shared = SharedStore { database: database.connect(dir.path()), url, host };
     let store = Store::connected(&dir.path().join("root"), shared);
     let name = TeamName::new("demo").expect("name");
     let file = Team::found(&name, "d", "team-lead", "s-1", "/w", NOW);

@@ -6,8 +6,6 @@ mod notified;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(any(test, feature = "testing"))]
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -218,40 +216,6 @@ pub(super) fn is_remote(dir: &Path) -> bool {
     native::is_remote(dir)
 }
 
-/// A blocking interface to [`Watch`] for tests, which reports whether anything has changed since
-/// the last call.
-#[cfg(any(test, feature = "testing"))]
-#[derive(Debug)]
-pub struct Changes {
-    // Dropping it ends the subscription.
-    _watch: Watch,
-    pending: Receiver<()>,
-}
-
-#[cfg(any(test, feature = "testing"))]
-impl Changes {
-    /// Subscribes to the directories. A caller that subscribes before its first read misses no
-    /// change.
-    ///
-    /// # Errors
-    /// As [`Watch::new`].
-    pub fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
-        // Capacity 1: a full channel already means that something changed, so a burst coalesces.
-        let (sender, pending) = sync_channel(1);
-        let notify = move |_: &Path| {
-            let _ = sender.try_send(());
-            true
-        };
-        let watch = Watch::new(dirs, notify)?;
-        Ok(Changes { _watch: watch, pending })
-    }
-
-    /// Returns true if something has changed since the last call, or changes within `limit`.
-    pub fn wait(&self, limit: Duration) -> bool {
-        self.pending.recv_timeout(limit).is_ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{PATIENCE, until};
@@ -260,6 +224,40 @@ mod tests {
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    /// A blocking interface to [`Watch`], which reports whether anything has changed since the
+    /// last call.
+    #[derive(Debug)]
+    struct Changes {
+        // Dropping it ends the subscription.
+        _watch: Watch,
+        pending: Receiver<()>,
+    }
+
+    impl Changes {
+        /// Subscribes to the directories. A caller that subscribes before its first read misses no
+        /// change.
+        ///
+        /// # Errors
+        /// As [`Watch::new`].
+        fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
+            // Capacity 1: a full channel already means that something changed, so a burst
+            // coalesces.
+            let (sender, pending) = sync_channel(1);
+            let notify = move |_: &Path| {
+                let _ = sender.try_send(());
+                true
+            };
+            let watch = Watch::new(dirs, notify)?;
+            Ok(Changes { _watch: watch, pending })
+        }
+
+        /// Returns true if something has changed since the last call, or changes within `limit`.
+        fn wait(&self, limit: Duration) -> bool {
+            self.pending.recv_timeout(limit).is_ok()
+        }
+    }
 
     fn seen_paths(dir: &Path) -> (Watch, Arc<Mutex<Vec<PathBuf>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));

@@ -1,13 +1,13 @@
-//! Access to the store, the parsers and the decisions for benches, fuzz targets, integration tests
-//! and doctests. It exists only with the feature `testing` and can change at any time.
+//! Access to the store, the parsers and the decisions for benches, fuzz targets and integration
+//! tests. It can change at any time.
 
 mod decide;
 mod host;
 mod parse;
 mod team;
 
-pub use database::fixture::{TestCluster, TestDatabase};
 pub use decide::{backend, fallback, judge_screen, may_use_tool, next_task};
+pub use fixture::{TestCluster, TestDatabase};
 pub use host::{HostOutput, TestHost};
 pub use lead::StepBench;
 pub use parse::{

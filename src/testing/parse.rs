@@ -80,7 +80,7 @@ pub fn parse_protocol(bytes: &[u8]) -> bool {
 /// Parses a manifest. Returns true if it was valid.
 #[must_use]
 pub fn parse_manifest(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok_and(|text| match Manifest::parse(text) {
+    std::str::from_utf8(bytes).is_ok_and(|text| match Manifest::parse_with_hosts(text, &[]) {
         Ok(_) => true,
         Err(fault) => fault.to_string().is_empty(),
     })

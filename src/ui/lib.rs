@@ -13,6 +13,8 @@ mod redraw;
 pub mod review;
 mod table;
 mod team;
+#[cfg(test)]
+mod testing;
 mod views;
 
 pub use board::graph::{GraphFormat, TaskGraph};

@@ -79,6 +79,17 @@ fn initialize_says_what_phalanx_can_do() {
 }
 
 #[test]
+fn request_for_a_session_is_answered_with_its_id() {
+    let mut side = AgentSide::new("1.0.0");
+    let open = br#"{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/work"}}"#;
+    let calls = side.receive(&[open, &b"\n"[..]].concat());
+    assert_eq!(calls, [ClientCall::Open { cwd: "/work".to_owned() }]);
+    side.open("team");
+    let sent = String::from_utf8(side.take_output()).expect("text");
+    assert!(sent.contains("\"sessionId\":\"team\""), "{sent}");
+}
+
+#[test]
 fn session_in_a_relative_directory_is_refused() {
     let mut side = AgentSide::new("1.0.0");
     assert!(request(&mut side, 1, "session/new", json!({"cwd": "work"})).is_empty());

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::fake::{FakeAgent, SESSION, chunk, mode, start};
 use crate::{
-    AgentCommand, FailureKind, McpServer, ModeChoice, SessionMode, SessionReport, SessionStart,
+    AgentCommand, FailureKind, McpServer, ModeChoice, Session, SessionMode, SessionReport,
+    SessionStart,
 };
 
 fn loading(seek: &[&str]) -> SessionStart {
@@ -52,6 +53,18 @@ fn initialize_declares_no_files_and_no_terminal() {
         },
     });
     assert_eq!(sent["params"], expected);
+}
+
+#[test]
+fn initialized_session_is_not_free_yet() {
+    let start = SessionStart { cwd: "/work".to_owned(), ..SessionStart::default() };
+    let mut session = Session::new(start);
+    let line = String::from_utf8(session.take_output()).expect("text");
+    assert!(line.contains("\"initialize\"") && line.ends_with('\n'), "{line}");
+    let reply = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#;
+    let reports = session.receive(&[reply, &b"\n"[..]].concat());
+    assert!(matches!(reports[..], [SessionReport::Initialized(_)]), "{reports:?}");
+    assert!(!session.is_free());
 }
 
 #[test]

@@ -190,7 +190,7 @@ mod tests {
         ]);
         for (project, keys) in [(project(&[]), "files space done"), (two, "format test-1 test-2")] {
             let text = checks_manifest("demo", "phalanx up team.toml", &project);
-            let plain = Manifest::parse(&text).expect("valid");
+            let plain = Manifest::parse_with_hosts(&text, &[]).expect("valid");
             let found: Vec<&str> = plain.tasks.iter().map(|task| task.key.as_str()).collect();
             assert_eq!((plain.name.as_str(), found.join(" ").as_str()), ("demo", keys));
             let lines = text.lines().map(|line| match line.strip_prefix("# ") {
@@ -198,7 +198,8 @@ mod tests {
                 _ => line,
             });
             let lines = lines.filter(|line| !line.starts_with("A task with"));
-            let with_agent = Manifest::parse(&lines.collect::<Vec<_>>().join("\n")).expect("valid");
+            let with_agent = Manifest::parse_with_hosts(&lines.collect::<Vec<_>>().join("\n"), &[])
+                .expect("valid");
             assert_eq!(with_agent.members.len(), 3);
         }
     }

@@ -1,19 +1,16 @@
-//! Keys of the dashboard, parsed with the definition of the command line.
+//! Command lines of the dashboard, parsed with the definition of the verbs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use serde_json::{Map, json};
 
-use super::command_line::command_line;
 use crate::board::task::{TaskActionVerb, TaskVerb};
 use crate::board::worktree::WorktreeVerb;
 use crate::verbs::{Verb, parse};
 use model::board::task_ref::TaskRef;
-use model::id::TaskId;
-use ui::dashboard::tests::walk::{Step, walk};
-use ui::dashboard::tests::{THEME, dashboard, name, picture, press};
-use ui::dashboard::{ChosenCommand, Effect, RequestAnswer, TeamAction};
+use model::id::{MemberName, RequestId, TaskId};
+use ui::dashboard::{RequestAnswer, TeamAction, command_line};
 
 /// The object of a parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,46 +76,29 @@ fn object(verb: &Verb) -> ParsedObject {
     }
 }
 
-fn actions(effects: &[Effect]) -> impl Iterator<Item = &TeamAction> {
-    effects.iter().filter_map(|effect| match effect {
-        Effect::Run { command: ChosenCommand::Action(action), .. }
-        | Effect::RunHere(ChosenCommand::Action(action))
-        | Effect::Page(ChosenCommand::Action(action)) => Some(action),
-        _ => None,
-    })
-}
+/// Key, highlighted member, task and request, and the words of the command line.
+type WalkedLine = (String, Option<String>, Option<TaskId>, Option<String>, Vec<String>);
 
+/// The walk of `ui` records all keys with what its frames show as highlighted.
 #[test]
 fn pm_09_key_acts_on_what_the_frame_shows_as_highlighted() {
-    let mut parsed_lines: BTreeMap<Vec<String>, ParsedObject> = BTreeMap::new();
+    const WALK: &str = include_str!(
+        "../../ui/dashboard/tests/snapshots/ui__dashboard__tests__command_lines__walk.snap"
+    );
     let mut acted: BTreeMap<String, BTreeSet<ParsedObject>> = BTreeMap::new();
-    walk(|step: &Step| {
-        let Step { case, key, object: shown, effects, is_refused } = step;
-        let actions: Vec<&TeamAction> = actions(effects).collect();
-        assert!(actions.len() <= 1, "{case}: {actions:?}");
-        let Some(action) = actions.first() else { return };
-        assert!(!is_refused, "{case}: {action:?}");
-        let words = command_line(action);
-        let object =
-            parsed_lines.entry(words.clone()).or_insert_with(|| object(&parsed(&words))).clone();
+    for line in WALK.lines().filter(|line| line.starts_with('[')) {
+        let (key, member, task, request, words): WalkedLine =
+            serde_json::from_str(line).expect("a line of the walk");
+        let object = object(&parsed(&words));
         let expected = match &object {
-            ParsedObject::Member(_) => {
-                shown.member.clone().or(shown.owner.clone()).map(ParsedObject::Member)
-            }
-            ParsedObject::Task(_) => shown.task.map(ParsedObject::Task),
-            ParsedObject::Request(_) => shown.request.clone().map(ParsedObject::Request),
+            ParsedObject::Member(_) => member.map(ParsedObject::Member),
+            ParsedObject::Task(_) => task.map(ParsedObject::Task),
+            ParsedObject::Request(_) => request.map(ParsedObject::Request),
             ParsedObject::None => Some(ParsedObject::None),
         };
-        assert_eq!(Some(&object), expected.as_ref(), "{case}: {words:?} with {shown:?}");
-        if key == "y" {
-            let word = match &object {
-                ParsedObject::Task(task) => format!("approve #{task}"),
-                _ => format!("approve {}", shown.member.as_deref().unwrap_or_default()),
-            };
-            assert!(shown.footer.starts_with(&format!("y {word}")), "{case}: {}", shown.footer);
-        }
-        acted.entry(key.clone()).or_default().insert(object);
-    });
+        assert_eq!(Some(&object), expected.as_ref(), "{line}");
+        acted.entry(key).or_default().insert(object);
+    }
     // Each key with an action has acted, on as many objects as allow it.
     let counts: Vec<String> =
         acted.iter().map(|(key, objects)| format!("{key} {}", objects.len())).collect();
@@ -128,68 +108,14 @@ fn pm_09_key_acts_on_what_the_frame_shows_as_highlighted() {
 }
 
 #[test]
-fn keys_become_command_lines() {
-    let table: &[(&str, &[&str])] = &[
-        // ben is first, because he has waited longest.
-        ("m 'hi there' Enter", &["send -- ben 'hi there'"]),
-        ("m --x Enter", &["send -- ben --x"]),
-        ("m Enter", &[]),
-        ("m hi Escape", &[]),
-        ("b 'all stop' Enter", &["broadcast -- 'all stop'"]),
-        ("K y", &["shutdown -- ben"]),
-        ("K n", &[]),
-        ("R y", &["restart -- ben"]),
-        ("f", &["focus -- ben"]),
-        ("h", &["hide -- ben"]),
-        ("a", &["attach -- ben"]),
-        ("e", &["explain -- ben"]),
-        ("l", &["logs -- ben"]),
-        // ben has no worktree; ada does.
-        ("d", &[]),
-        ("D", &[]),
-        ("c", &[]),
-        ("/ ada Enter d", &["review -- ada"]),
-        ("/ ada Enter D", &["worktree diff -- ada"]),
-        ("V", &["review"]),
-        ("/ ada Enter M", &["worktree merge --dry-run -- ada"]),
-        // An edit is shown first.
-        ("y", &[]),
-        ("y y", &["answer --via=y --approve -- perm-1795-ben"]),
-        ("Down y", &[]),
-        ("r 'not now' Enter", &["answer --via=r --reject '--reason=not now' -- perm-1795-ben"]),
-        ("n Enter y", &["answer --via=y --approve -- perm-1795-ben"]),
-        ("n Enter r no Enter", &["answer --via=r --reject --reason=no -- perm-1795-ben"]),
-        ("3 Right Right y", &["task approve 2"]),
-        ("3 Right Right r no Enter", &["task reject 2 --reason=no"]),
-        ("3 y", &[]),
-        ("N 'Name it' Enter", &["task create '--subject=Name it'"]),
-        ("N --x Enter", &["task create --subject=--x"]),
-        ("3 p", &["task get 6"]),
-        ("p", &[]),
-        ("3 A C-u ada Enter", &["task assign 6 -- ada"]),
-        ("3 u", &[]),
-        ("3 Down u", &["task retry 7"]),
-        ("3 x Enter", &["task cancel 6"]),
-        ("3 x 'no time' Enter", &["task cancel 6 '--reason=no time'"]),
-        ("3 B '#3, 4' Enter", &["task block 6 --by=3,4"]),
-        ("3 B '#3, 01-01/T2' Enter", &["task block 6 --by=3,01-01/T2"]),
-        ("3 U", &[]),
-        ("3 Down Down U Enter", &["task unblock 4 --by=3"]),
-        ("3 C -done Enter", &["task comment 6 -- -done"]),
-        ("Q y", &["down"]),
-        ("Q n", &[]),
-        ("T review Tab 'Read it' Enter", &["up --detach '--task=Read it' -- review"]),
-        ("+ eva Enter", &["spawn eva"]),
-        ("+ eva Tab -x Enter", &["spawn eva --profile=-x"]),
-    ];
-    for (keys, expected) in table {
-        let mut dashboard = dashboard(THEME);
-        picture(&mut dashboard, 120, 40);
-        let effects = press(&mut dashboard, keys);
-        let lines: Vec<Vec<String>> = actions(&effects).map(command_line).collect();
-        lines.iter().for_each(|words| drop(parsed(words)));
-        let expected = expected.iter().map(|line| shlex::split(line).expect("quotes"));
-        assert_eq!(lines, expected.collect::<Vec<_>>(), "{keys}");
+fn lines_of_the_keys_are_command_lines() {
+    let table = include_str!("../../ui/dashboard/tests/command_lines.txt").lines();
+    for row in table.filter(|row| !row.starts_with('#')) {
+        let (_, line) = row.split_once('|').expect("keys and a line");
+        let words = shlex::split(line).expect("quotes");
+        if !words.is_empty() {
+            parsed(&words);
+        }
     }
 }
 
@@ -198,11 +124,12 @@ const ODD: [&str; 6] = ["plain", "--", "--help", "-x", "a=b --team=x", "two\nlin
 
 #[test]
 fn every_text_reaches_its_argument_unchanged() {
-    let request = model::id::RequestId::parse("perm@x").expect("an id");
+    let request = RequestId::parse("perm@x").expect("an id");
     for text in ODD {
         let text = text.to_owned();
         let line = |action: TeamAction| parsed(&command_line(&action));
-        let send = TeamAction::Send { to: name("ada"), text: text.clone() };
+        let send =
+            TeamAction::Send { to: MemberName::new("ada").expect("a name"), text: text.clone() };
         let Verb::Send(args) = line(send) else { panic!("send") };
         assert_eq!((args.to.as_str(), args.text), ("ada", Some(text.clone())));
         let Verb::Broadcast(args) = line(TeamAction::Broadcast { text: text.clone() }) else {

@@ -6,13 +6,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::command_line::command_line;
 use crate::fail::{Failure, chain};
 use crate::pager;
 use model::text;
 use ops::{Context, TeamStore};
 use sys::exec::{self, ExecCommand};
-use ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction};
+use ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction, command_line};
 
 /// Time limit for a command in the background.
 const LIMIT: Duration = Duration::from_secs(600);

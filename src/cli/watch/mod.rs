@@ -1,7 +1,6 @@
 //! `watch`: the dashboard of a team.
 
 pub(super) mod args;
-mod command_line;
 #[cfg(test)]
 mod command_line_tests;
 mod commands;

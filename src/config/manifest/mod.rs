@@ -32,8 +32,8 @@ impl Manifest {
     ///
     /// # Errors
     /// As [`Manifest::parse_with_hosts`].
-    #[cfg(any(test, feature = "testing"))]
-    pub fn parse(text: &str) -> Result<Manifest, ConfigError> {
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str) -> Result<Manifest, ConfigError> {
         Manifest::parse_with_hosts(text, &[])
     }
 

@@ -53,7 +53,7 @@ impl BrokerStage {
     }
 
     fn socket(&self) -> PathBuf {
-        self.dir.path().join(&self.url.digest()[..16]).with_extension("sock")
+        self.url.socket_in(self.dir.path())
     }
 
     /// Runs a broker on a thread.

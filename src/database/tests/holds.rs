@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
+use crate::fixture::execute;
 use crate::{DatabaseError, Interest, StoreChange, Subscription};
 
 #[test]
@@ -39,7 +40,7 @@ fn expired_lock_is_free_and_its_holder_cannot_overwrite() {
 #[test]
 fn lock_of_the_task_list_waits_for_claims_in_flight() {
     let Some(stage) = stage() else { return };
-    let url = stage.database.store_url();
+    let url = stage.database.url();
     stage.db.put_tasks(TEAM, &[new_task(1)], 1).unwrap().expect("new");
     let claim = format!(
         "begin; select phalanx.claim('{{\"team\":\"{TEAM}\",\"scope\":\"command\",\"by\":\"a\",\
@@ -48,7 +49,7 @@ fn lock_of_the_task_list_waits_for_claims_in_flight() {
          select pg_sleep(0.5); commit"
     );
     let begun = Deadline::after(PATIENCE);
-    let claiming = std::thread::spawn(move || crate::open::execute(&url, &claim));
+    let claiming = std::thread::spawn(move || execute(&url, &claim));
     until("the claim is in flight", || {
         let sql = "select 1 from pg_stat_activity \
                    where datname = current_database() and wait_event = 'PgSleep'";
@@ -102,7 +103,7 @@ fn lease_is_taken_over_once_its_connection_is_gone_and_the_holder_learns_it() {
     let Some(stage) = stage() else { return };
     let lease = stage.db.take_lease(TEAM).unwrap().expect("free");
     // Another process acquires it before this one can connect again.
-    let url = stage.database.store_url();
+    let url = stage.database.url();
     let taken = format!(
         "begin;
          update pg_database set datallowconn = false where datname = current_database();
@@ -119,7 +120,7 @@ fn lease_is_taken_over_once_its_connection_is_gone_and_the_holder_learns_it() {
          commit;
          select pg_sleep(1.5)"
     );
-    let other = std::thread::spawn(move || crate::open::execute(&url, &taken));
+    let other = std::thread::spawn(move || execute(&url, &taken));
     until("the loss is known", || lease.is_lost());
     let actor = Actor { incarnation: None, fence: Some(lease.number()) };
     let refused = stage.db.acting_as(actor).append_log(TEAM, crate::LogKind::Journal, &[]);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::DatabaseError;
 use crate::fixture::TestCluster;
+use crate::open::on_client;
 
 #[test]
 fn database_is_set_up_once_and_checked_by_each_connection() {
@@ -94,8 +95,11 @@ fn tls_is_used_and_verified_as_the_address_demands() {
     let is_encrypted = |host: &str, query: &str| {
         let url = database.url().replace("127.0.0.1", host);
         let url = StoreUrl::parse(&format!("{url}?{query}")).unwrap();
-        let sql = "select ssl::text from pg_stat_ssl where pid = pg_backend_pid()";
-        crate::open::execute(&url, sql).map(|rows| rows[0][0].as_deref() == Some("true"))
+        on_client(&url, async |client, _| {
+            let sql = "select ssl from pg_stat_ssl where pid = pg_backend_pid()";
+            let row = client.query_typed_one(sql, &[]).await.expect("the server has the view");
+            Ok(row.get::<_, bool>(0))
+        })
     };
     assert_eq!(is_encrypted("127.0.0.1", "sslmode=disable"), Ok(false));
     assert_eq!(is_encrypted("127.0.0.1", "sslmode=prefer"), Ok(true));

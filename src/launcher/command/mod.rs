@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use relay::OutputRelay;
-#[cfg(any(test, feature = "testing"))]
-pub use screen::RecordedScreen;
+#[cfg(test)]
+use screen::RecordedScreen;
 pub use screen::WorkerScreen;
 pub use tail::Tail;
 

@@ -75,26 +75,26 @@ impl PaneWriter {
 }
 
 /// A screen that records its bytes.
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 #[derive(Clone, Default)]
-pub struct RecordedScreen(Arc<Mutex<Vec<u8>>>);
+pub(super) struct RecordedScreen(Arc<Mutex<Vec<u8>>>);
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 impl RecordedScreen {
-    pub fn screen(&self) -> WorkerScreen {
+    pub(super) fn screen(&self) -> WorkerScreen {
         WorkerScreen::on(Box::new(self.clone()))
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub(super) fn bytes(&self) -> Vec<u8> {
         self.0.lock().expect("recorded bytes").clone()
     }
 
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 impl Write for RecordedScreen {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("recorded bytes").extend_from_slice(bytes);

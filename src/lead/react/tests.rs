@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event::StoppedRun;
+use fixture::sample;
 use model::board::external_change::ExternalChange;
 use model::board::task::{Task, TaskState};
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
@@ -11,7 +12,6 @@ use model::mail::protocol::{self, Message};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::placement::{Placement, ProcessId, PtyHold};
 use model::members::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
-use model::sample;
 use model::team::settings::Settings;
 
 mod beside;

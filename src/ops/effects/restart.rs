@@ -54,10 +54,10 @@ fn describe(name: &MemberName, failures: u32, reason: Option<&str>) -> String {
 mod tests {
     use super::*;
     use crate::members::status;
+    use fixture::sample;
     use model::id::TeamName;
     use model::mail::protocol::news::is_news;
     use model::members::lifecycle::MemberState;
-    use model::sample;
     use model::team::Team;
     use model::team::settings::Settings;
     use model::time::Timestamp;

@@ -271,8 +271,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use fixture::sample;
     use model::id::{TaskId, TeamName};
-    use model::sample;
     use model::team::settings::Settings;
     use model::team::{Member, Team};
     use model::time::Timestamp;

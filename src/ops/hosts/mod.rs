@@ -28,7 +28,6 @@ pub(crate) use client::read_log;
 pub use install::{install, program_file};
 pub(crate) use link::interactive;
 pub use link::reach_store;
-#[cfg(feature = "testing")]
 pub use wire::parse_line;
 
 pub use config::hosts::ConfiguredHost;

@@ -240,7 +240,6 @@ pub(crate) struct HostReply {
 }
 
 /// Parses a line as each message of the connection, for fuzzing. Returns whether it was one.
-#[cfg(feature = "testing")]
 pub fn parse_line(line: &str) -> bool {
     fn is<M: for<'de> Deserialize<'de>>(line: &str) -> bool {
         serde_json::from_str::<M>(line).is_ok()

@@ -106,15 +106,6 @@ impl ShownState {
     }
 }
 
-#[cfg(any(test, feature = "testing"))]
-impl ShownState {
-    pub fn of(doing: Doing, reason: Option<&str>) -> ShownState {
-        let reason = reason.map(str::to_owned);
-        let because = "a test says so".to_owned();
-        ShownState { needs: doing.need(), doing, reason, because, state_ms: None }
-    }
-}
-
 impl From<Assessment> for ShownState {
     fn from(assessment: Assessment) -> ShownState {
         let Assessment { doing, since, reason, because } = assessment;

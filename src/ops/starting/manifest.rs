@@ -239,7 +239,7 @@ priority = 2
 "#;
 
     fn manifest() -> Manifest {
-        Manifest::parse(TEXT).expect("manifest")
+        Manifest::parse_with_hosts(TEXT, &[]).expect("manifest")
     }
 
     #[test]
@@ -267,7 +267,7 @@ priority = 2
                 { name = "c", host = "h", cwd = "sub", worktree = true },
             ]
         "#;
-        let manifest = Manifest::parse(text).expect("manifest");
+        let manifest = Manifest::parse_with_hosts(text, &[]).expect("manifest");
         let read = |_: &str| Ok::<_, ()>(String::new());
         let got = member_launches(&manifest, false, Path::new("/w"), read).expect("specs").specs;
         let cwd = |nth: usize| got[nth].cwd.as_deref();
@@ -293,7 +293,7 @@ priority = 2
     fn members_that_the_lead_starts_are_templates() {
         let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
-        let manifest = Manifest::parse(text).expect("manifest");
+        let manifest = Manifest::parse_with_hosts(text, &[]).expect("manifest");
         let got = member_launches(&manifest, false, Path::new("/w"), |_| Err(()))
             .expect("no prompt file");
         let names: Vec<&str> = got.specs.iter().map(|spec| spec.name.as_str()).collect();
@@ -310,7 +310,7 @@ priority = 2
             [[member]]\nname = \"dev\"\nscale = { min = 2 }\nafter = [\"member:db\"]\n\
             [[task]]\nkey = \"a\"\nsubject = \"A\"\nrun = [\"a\"]\n\
             [[task]]\nkey = \"b\"\nsubject = \"B\"\nrun = [\"b\"]\nafter = [\"a\", \"member:web\", \"member:db\"]\n";
-        let manifest = Manifest::parse(text).expect("manifest");
+        let manifest = Manifest::parse_with_hosts(text, &[]).expect("manifest");
         let tasks = new_tasks(&task_definitions(&manifest, Path::new("/w"))).expect("tasks");
         let keys: Vec<&str> = tasks.iter().filter_map(|task| task.key.as_deref()).collect();
         assert_eq!(keys, ["a", "b", "member:db", "member:web"]);

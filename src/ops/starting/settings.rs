@@ -286,7 +286,7 @@ mod tests {
         let every_key = include_str!("../../../fixtures/manifests/every_key.toml");
         let runs = "[team]\nname = \"x\"\n[[member]]\nname = \"dev\"\nscale = { max = 3 }\n[[member]]\nname = \"qa\"\n";
         let read = |text: &str, tasks_only: bool| {
-            let wanted = Manifest::parse(text).expect("manifest");
+            let wanted = Manifest::parse_with_hosts(text, &[]).expect("manifest");
             let prompt = |file: &str| Ok::<_, ()>(format!("text of {file}"));
             let templates = manifest::member_launches(&wanted, tasks_only, Path::new("/w"), prompt)
                 .expect("members")

@@ -2,12 +2,12 @@
 
 use super::mail::wrapped;
 use super::*;
+use fixture::sample;
 use model::decisions::question::Question;
 use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
 use model::members::placement::ProcessId;
 use model::members::record::{MemberRecord, StartRecord};
-use model::sample;
 use model::team::event::{Event, Note};
 use sys::env;
 use sys::proc::{self, Liveness, Process};

@@ -12,8 +12,8 @@ pub use process::{
     tty_of, wait_exit,
 };
 pub use running::{RunningProcess, exe, has_open, of_this_user, of_this_user_with};
-#[cfg(any(test, feature = "testing"))]
-pub use tree::descendants;
+#[cfg(test)]
+pub(crate) use tree::descendants;
 pub use tree::{SUPERVISED_END, end_marked, end_supervised, end_tree, end_trees};
 
 pub(super) use process::{exit_notice, ignores};

@@ -32,8 +32,8 @@ const RESCAN: Duration = Duration::from_millis(50);
 const FREEZE_ROUNDS: usize = 10;
 
 /// Returns the live descendants of `pid`, parents before their children, without `pid` itself.
-#[cfg(any(test, feature = "testing"))]
-pub fn descendants(pid: i32) -> Vec<Process> {
+#[cfg(test)]
+pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     let table = native::stats();
     let root = table.iter().find(|stat| stat.pid == pid);
     root.map(|root| below(&[process(root)], &table)).unwrap_or_default()

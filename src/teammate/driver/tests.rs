@@ -2,7 +2,9 @@
 //! processes.
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
@@ -10,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::effect::OutboundOp;
 use event_loop::Inputs;
-use launcher::command::RecordedScreen;
+use fixture::sample;
 use model::board::task::TaskState;
 use model::board::task_ref::TaskRef;
 use model::id::{Incarnation, MemberName, TaskId, TeamName};
@@ -18,7 +20,6 @@ use model::mail::protocol::{IdleNotification, Message};
 use model::mail::scope::Scope;
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::record::MemberRecord;
-use model::sample;
 use model::team::Member;
 use model::team::settings::{BackendChoice, Settings};
 use model::time::Timestamp;
@@ -33,12 +34,32 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A script that signals its start through a file and runs until released.
 const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
 
+/// A pane that records its bytes.
+#[derive(Clone, Default)]
+struct Film(Arc<Mutex<Vec<u8>>>);
+
+impl Film {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("recorded bytes")).into_owned()
+    }
+}
+
+impl Write for Film {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("recorded bytes").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 struct Stage {
     dir: TempDir,
     ctx: Context,
     team: TeamStore,
     me: MemberRun,
-    film: RecordedScreen,
+    film: Film,
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {
@@ -78,7 +99,7 @@ impl Stage {
         let team = ops::team::create(&ctx, "checks", "", None, &settings(), false).expect("a team");
         let me =
             MemberRun { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
-        let stage = Stage { dir, ctx, team, me, film: RecordedScreen::default() };
+        let stage = Stage { dir, ctx, team, me, film: Film::default() };
         stage.team.change_roster(|roster| roster.join(&stage.member())).expect("on the roster");
         stage.begin(1);
         stage
@@ -143,7 +164,11 @@ impl Stage {
     fn start(&self) -> (JoinHandle<i32>, Inputs<WorkerInput>) {
         let queue = InputQueue::default();
         let inputs = queue.inputs();
-        let process = WorkerProcess { screen: self.film.screen(), alone: false, queue };
+        let process = WorkerProcess {
+            screen: WorkerScreen::on(Box::new(self.film.clone())),
+            alone: false,
+            queue,
+        };
         let (ctx, team, me) = (self.ctx.clone(), self.team.clone(), self.me.clone());
         let working = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

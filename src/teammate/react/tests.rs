@@ -4,6 +4,7 @@ use super::*;
 use crate::effect::WorkerEffect as Effect;
 use crate::event::WorkerEvent as Event;
 use crate::state::Me;
+use fixture::sample;
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
 use model::id::{Incarnation, MemberName, RequestId, TeamName};
 use model::mail::envelope::Envelope;
@@ -11,7 +12,6 @@ use model::mail::protocol::{
     self, ModeSetRequest, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskAssignment,
 };
 use model::members::lifecycle::MemberState;
-use model::sample;
 use sys::signal::Signal;
 
 mod hooks;

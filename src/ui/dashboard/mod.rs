@@ -3,6 +3,7 @@
 
 mod actions;
 mod board;
+mod command_line;
 mod completion;
 mod dialog;
 mod editor;
@@ -26,13 +27,14 @@ mod state;
 mod submit;
 mod targets;
 mod team_action;
-#[cfg(any(test, feature = "testing"))]
-pub mod tests;
+#[cfg(test)]
+mod tests;
 mod theme;
 mod words;
 
 use layout::Panel;
 
+pub use command_line::command_line;
 pub use effect::{
     AfterRun, ChosenCommand, CompletionRequest, Effect, FinishedCommand, FormChoices,
     PaletteCandidate,

@@ -280,6 +280,7 @@ fn output(task: &TaskReport, format: &ReportFormat) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::shown_state;
     use model::decisions::request::WorkLeft;
     use model::id::{MemberName, TeamName};
     use model::members::need::Need;
@@ -324,7 +325,7 @@ mod tests {
     }
 
     fn ended(state: MemberState, reason: Option<&str>) -> ShownState {
-        ShownState::of(Doing::Ended(state), reason)
+        shown_state(Doing::Ended(state), reason)
     }
 
     fn ada() -> MemberReport {
@@ -375,7 +376,7 @@ mod tests {
         let named = |name: &str| MemberName::new(name).expect("name");
         let killed = ended(MemberState::Killed, Some("it was killed"));
         let killed = MemberReport { name: named("ben"), state: killed, exit_code: None, ..ada() };
-        let asks = ShownState::of(Doing::Waiting(Need::Permission), Some("Bash: ls"));
+        let asks = shown_state(Doing::Waiting(Need::Permission), Some("Bash: ls"));
         let asks = MemberReport { name: named("cleo"), state: asks, exit_code: None, ..ada() };
         let alone = MemberReport { name: named("dan"), shutdown: None, ..ada() };
         let members = vec![ada(), killed, asks, alone];

@@ -97,9 +97,10 @@ fn literal(foreign: &str, format: StatusLineFormat) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::shown_state;
     use model::id::{MemberName, TeamName};
     use model::members::need::Need;
-    use ops::members::status::{LeftStatus, MemberStatus, ShownState, TaskCounts};
+    use ops::members::status::{LeftStatus, MemberStatus, TaskCounts};
 
     const PLAIN: StatusLineFormat = StatusLineFormat { utf8: true, styled: false };
     const ASCII: StatusLineFormat = StatusLineFormat { utf8: false, styled: false };
@@ -155,7 +156,7 @@ mod tests {
         let name = |name: &str| MemberName::existing(name).expect("a name");
         let member = |(nth, doing): (usize, Doing)| MemberStatus {
             name: name(&format!("m{nth}")),
-            state: ShownState::of(doing, None),
+            state: shown_state(doing, None),
             role: None,
             profile: None,
             backend: None,
@@ -187,7 +188,7 @@ mod tests {
         ];
         let left = |resumable| LeftStatus {
             name: name("gone"),
-            state: ShownState::of(ended(MemberState::Failed), None),
+            state: shown_state(ended(MemberState::Failed), None),
             age_ms: 1,
             gave_up_after: None,
             resumable,

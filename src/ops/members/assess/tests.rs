@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::*;
+use fixture::sample;
 use model::members::assessment::assess;
 use model::members::lifecycle::MemberState;
 use model::members::usage;
-use model::sample;
 use profile::{self, Screen};
 
 const NOW: Timestamp = Timestamp(1_000_000);

@@ -108,9 +108,9 @@ mod tests {
 
     use super::*;
     use crate::Caller;
+    use fixture::sample;
     use model::board::task::TaskState;
     use model::id::{MemberName, TaskId, TeamName};
-    use model::sample;
     use model::team::settings::Settings;
     use model::team::{Member, Team};
     use model::time::Timestamp;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::FileBridge;
 use crate::tests::{NOW, fresh_in, join, message, who, wrapped};
 use crate::{Marking, NewTask, TargetStatus, TaskChanges, TaskOwner, TeamStore};
-use database::fixture::TestDatabase;
+use fixture::TestDatabase;
 use model::board::task::TaskState;
 use model::id::{MemberName, TaskId};
 use model::team::event::EventKind;

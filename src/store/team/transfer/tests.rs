@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::tests::{NOW, fresh, fresh_in, message, who};
 use crate::{Marking, NewTask, Store, StoreError, TeamStore};
-use database::fixture::TestDatabase;
+use fixture::TestDatabase;
 use model::id::{MemberName, TaskId};
 use model::team::event::{EventKind, Note};
 use model::wire::Object;

@@ -25,6 +25,7 @@ use super::face::ConversationUpdate;
 use super::react::react;
 use super::state::{AgentFacts, State};
 use acp::{QuestionId, Session, SessionStart};
+use fixture::sample;
 use model::decisions::request::ShutdownRequest;
 use model::id::{LEAD, MemberName, RequestId, TeamName};
 use model::mail::envelope::Envelope;
@@ -33,7 +34,6 @@ use model::mail::protocol::{
 };
 use model::members::lifecycle::MemberState;
 use model::members::mode::Mode;
-use model::sample;
 use model::team::event::EventKind;
 use model::time::Timestamp;
 

@@ -1,17 +1,12 @@
-//! Tests of the dashboard: a sample team, its pictures and its keys. The sample and the walk are also
-//! for the tests of `cli`.
+//! Tests of the dashboard: a sample team, its pictures and its keys.
 
-#[cfg(test)]
+mod command_lines;
 mod completion;
-#[cfg(test)]
 mod hostile;
-#[cfg(test)]
 mod keys;
-#[cfg(test)]
 mod pictures;
-#[cfg(test)]
 mod positions;
-pub mod walk;
+mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,6 +17,7 @@ use ratatui::backend::TestBackend;
 use serde_json::json;
 
 use super::{Dashboard, Effect, Theme, ThemeColors};
+use crate::testing::shown_state;
 use model::board::task::{Progress, TaskState};
 use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use model::mail::envelope::Envelope;
@@ -36,11 +32,11 @@ use ops::members::status::{LeadStatus, MemberStatus, ShownState, Status, TaskCou
 use ops::views::snapshot::{MemberDetails, SentMessage, TaskCard, TeamSnapshot};
 
 /// The clock of the tests.
-pub const NOW: Timestamp = Timestamp(1_795_000_000_000);
-pub const THEME: Theme =
+const NOW: Timestamp = Timestamp(1_795_000_000_000);
+const THEME: Theme =
     Theme { color: true, light: false, ascii: false, colors: ThemeColors::DEFAULT };
 
-pub fn name(name: &str) -> MemberName {
+fn name(name: &str) -> MemberName {
     MemberName::new(name).expect("a name")
 }
 
@@ -53,7 +49,7 @@ fn state_of(word: &str) -> ShownState {
         "awaiting_permission" => (Doing::Waiting(Need::Permission), None),
         other => panic!("no member of these tests is {other}"),
     };
-    ShownState::of(doing, reason)
+    shown_state(doing, reason)
 }
 
 fn member(who: &str, state: &str, role: &str, task: Option<u64>) -> MemberStatus {
@@ -255,14 +251,14 @@ fn sample() -> TeamSnapshot {
     }
 }
 
-pub fn dashboard(theme: Theme) -> Dashboard {
+fn dashboard(theme: Theme) -> Dashboard {
     let mut dashboard = Dashboard::new("site", theme);
     dashboard.set_snapshot(sample());
     dashboard
 }
 
 /// Draws the dashboard and returns the rows of the screen.
-pub fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
+fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("memory");
     terminal.draw(|frame| dashboard.draw(frame, NOW)).expect("memory");
     let buffer = terminal.backend().buffer();
@@ -281,7 +277,7 @@ pub fn picture(dashboard: &mut Dashboard, width: u16, height: u16) -> String {
 }
 
 /// Presses keys, named as in tmux and separated by spaces; a word in quotes is typed.
-pub fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
+fn press(dashboard: &mut Dashboard, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     for word in shlex::split(keys).expect("quotes") {
         let (ctrl, base) = match word.strip_prefix("C-") {

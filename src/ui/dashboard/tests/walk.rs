@@ -1,5 +1,4 @@
-//! Walks through every key, panel, selection and size, for a test that parses the command lines:
-//! `cli::watch` makes them, and may not be used here.
+//! Walks through every key, panel, selection and size.
 
 use std::sync::Arc;
 
@@ -15,6 +14,7 @@ use super::{Dashboard, Effect, NOW, THEME, name, permission, press, sample};
 use crate::dashboard::dialog::{OpenDialog, PromptKind};
 use crate::dashboard::keys::BINDINGS;
 use crate::dashboard::layout::{Panel, Places};
+use crate::testing::shown_state;
 use model::board::task::TaskState;
 use model::decisions::rules::Rule;
 use model::id::{MemberName, TaskId};
@@ -22,7 +22,7 @@ use model::members::assessment::Doing;
 use model::members::lifecycle::MemberState;
 use ops::decisions::decide::ApprovalPreview;
 use ops::decisions::requests::Shown;
-use ops::members::status::{LeftStatus, ShownState};
+use ops::members::status::{LeftStatus, MemberStatus};
 use ops::views::snapshot::TeamSnapshot;
 
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
@@ -50,28 +50,28 @@ const SELECTIONS: [Selection; 9] = [
 
 /// The object that a frame shows as highlighted in the panel with the focus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FrameObject {
-    pub member: Option<String>,
-    pub task: Option<TaskId>,
+pub(super) struct FrameObject {
+    pub(super) member: Option<String>,
+    pub(super) task: Option<TaskId>,
     /// The owner of the task.
-    pub owner: Option<String>,
+    pub(super) owner: Option<String>,
     /// The highlighted request, or the oldest one of the member.
-    pub request: Option<String>,
+    pub(super) request: Option<String>,
     /// The line at the bottom.
-    pub footer: String,
+    pub(super) footer: String,
 }
 
 /// One key, pressed in one state.
 #[derive(Debug)]
-pub struct Step {
+pub(super) struct Step {
     /// Key, panel, selection and size.
-    pub case: String,
-    pub key: String,
-    pub object: FrameObject,
+    pub(super) case: String,
+    pub(super) key: String,
+    pub(super) object: FrameObject,
     /// The effects of the key and of the answers to its dialogs.
-    pub effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
     /// The key was refused with a reason.
-    pub is_refused: bool,
+    pub(super) is_refused: bool,
 }
 
 fn shell(id: &str, from: &str, command: &str) -> Shown {
@@ -88,14 +88,14 @@ fn shell(id: &str, from: &str, command: &str) -> Shown {
 /// A team in which each kind of member, task and request occurs.
 fn team() -> TeamSnapshot {
     let mut snapshot = sample();
-    let named = |who: &str, like: usize| ops::members::status::MemberStatus {
+    let named = |who: &str, like: usize| MemberStatus {
         name: name(who),
         ..sample().status.members[like].clone()
     };
     snapshot.status.members.extend([named("cat", 1), named("eve", 1)]);
     snapshot.status.left = vec![LeftStatus {
         name: name("zoe"),
-        state: ShownState::of(Doing::Ended(MemberState::Failed), Some("exited with code 7")),
+        state: shown_state(Doing::Ended(MemberState::Failed), Some("exited with code 7")),
         age_ms: 5_000,
         gave_up_after: None,
         resumable: true,
@@ -260,7 +260,7 @@ fn drive(dashboard: &mut Dashboard, key: &str) -> Vec<Effect> {
 }
 
 /// Calls `check` for each key, panel, selection and size.
-pub fn walk(mut check: impl FnMut(&Step)) {
+pub(super) fn walk(mut check: impl FnMut(&Step)) {
     for size in SIZES {
         for panel in Panel::VARIANTS {
             for selection in SELECTIONS {

@@ -1,6 +1,7 @@
 //! Progress of a team, from its events to the lines of a frame.
 
 use super::*;
+use crate::testing::shown_state;
 use model::id::TeamName;
 use model::members::lifecycle::MemberState;
 use model::members::need::Need;
@@ -131,7 +132,7 @@ fn set_state(
     reason: Option<&str>,
     left: bool,
 ) {
-    let state = ShownState { state_ms: Some(2_000), ..ShownState::of(doing, reason) };
+    let state = ShownState { state_ms: Some(2_000), ..shown_state(doing, reason) };
     let member = progress.member(&name(who));
     (member.state, member.left) = (Some(state), left);
 }

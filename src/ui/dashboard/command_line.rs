@@ -1,13 +1,13 @@
 //! The command line of an action of the dashboard. Each action runs as a process of its own, so
-//! that it goes on if the dashboard ends and is checked like one that a person types. The tests
+//! that it goes on if the dashboard ends and is checked like one that a person types. Tests of `cli`
 //! parse every line with the definition of the verbs and compare the arguments.
 
 use serde_json::Value;
 
+use super::team_action::{NewMember, NewTeam, RequestAnswer, TeamAction};
 use model::board::task_ref::TaskRef;
 use model::id::{MemberName, TaskId};
 use model::team::worktree::LandingKind;
-use ui::dashboard::{NewMember, NewTeam, RequestAnswer, TeamAction};
 
 /// The words of a verb: options as one word each, so that no value is taken for an option.
 struct VerbWords(Vec<String>);
@@ -49,7 +49,7 @@ impl VerbWords {
 }
 
 /// Returns the verb of an action with its arguments.
-pub(super) fn command_line(action: &TeamAction) -> Vec<String> {
+pub fn command_line(action: &TeamAction) -> Vec<String> {
     let verb = VerbWords::new;
     let member = |name: &str, member: &MemberName| verb(name).texts([member.as_str()]);
     let task = |name: &str, id: &TaskId| verb(name).plain(id);
