@@ -24,10 +24,9 @@ use play::{Script, Team};
 use crate::gear;
 use crate::harness::PATIENCE;
 
-/// The time within which no further walk begins, in the default gear and in the full one, where a
-/// second test walks in panes for as long.
-const DEFAULT: Duration = Duration::from_secs(60);
-const FULL: Duration = Duration::from_secs(150);
+/// The number of walks of a test, of 30 actions each, in the default gear and in the full one.
+const DEFAULT: u64 = 4;
+const FULL: u64 = 10;
 /// The time within which a failed walk is played again with fewer actions, and the limit of each
 /// wait meanwhile.
 const SHRINKING: Duration = Duration::from_secs(240);
@@ -135,12 +134,14 @@ fn shrink(backend: &'static str, mut actions: Vec<Action>, mut failure: Failure)
     failure
 }
 
-/// Plays walks until the time is over. Panics with the shortest form of one that fails.
-fn walks(backend: &'static str, first: u64, limit: Duration) {
-    let chosen = std::env::var("PHALANX_JOINTS").ok().map(|seed| seed.parse().expect("a number"));
+/// Plays the walks with these seeds. Panics with the shortest form of one that fails.
+fn walks(backend: &'static str, first: u64, count: u64) {
+    let chosen: Option<u64> =
+        std::env::var("PHALANX_JOINTS").ok().map(|seed| seed.parse().expect("a number"));
     let began = Instant::now();
-    let (mut count, mut steps) = (0, 0);
-    for seed in chosen.unwrap_or(first).. {
+    let seeds = chosen.map_or(first..first + count, |seed| seed..seed + 1);
+    let (count, mut steps) = (seeds.end - seeds.start, 0);
+    for seed in seeds {
         match walk(backend, &generator::sequence(seed), PATIENCE) {
             Ok(played) => steps += played,
             Err(failure) => {
@@ -155,10 +156,6 @@ fn walks(backend: &'static str, first: u64, limit: Duration) {
                     std::thread::current().name().unwrap_or("joints"),
                 );
             }
-        }
-        count += 1;
-        if chosen.is_some() || began.elapsed() >= limit {
-            break;
         }
     }
     println!("joints ({backend}): {count} walks, {steps} steps, {} s", began.elapsed().as_secs());
