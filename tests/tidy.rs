@@ -6,6 +6,8 @@
 mod catches;
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/code_lines.rs"]
+mod code_lines;
 #[path = "tidy/cycles.rs"]
 mod cycles;
 #[path = "tidy/exports.rs"]
@@ -52,6 +54,15 @@ fn no_unfinished_code_and_no_lint_silenced_without_reason() {
 #[test]
 fn visible_top_level_matches_the_fixed_list() {
     judge(rules::top_level(&top_level_names()));
+}
+
+#[test]
+fn code_lines_stay_below_the_limit() {
+    let page = fs::read_to_string(root().join("docs/dev/architecture.md")).expect("a page");
+    let limit = code_lines::limit(&page).expect("the page names a limit");
+    let count: usize = sources(&root().join("src")).iter().map(code_lines::code_lines).sum();
+    println!("code lines in src: {count}, at most {limit}");
+    assert!(count > 10_000 && count <= limit, "code lines in src: {count}, at most {limit}");
 }
 
 /// Runs one rule over all of `src` and `tests` and reports every violation.

@@ -52,7 +52,7 @@ const LONGEST_FILE: usize = 600;
 pub(crate) struct File {
     /// Path relative to the root of the repository, with forward slashes.
     pub(crate) name: String,
-    text: String,
+    pub(crate) text: String,
     tokens: Vec<Token>,
     paths: Vec<Path>,
 }
