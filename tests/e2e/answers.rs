@@ -12,7 +12,7 @@ fn end(stage: &Stage) {
 
 #[test]
 fn requests_show_prints_the_whole_plan_and_the_diff_of_an_edit() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     let plan: String = (1..=60).map(|n| format!("{n}. step \u{1b}[31m\n")).collect();
     send_as_ada(
@@ -46,7 +46,7 @@ fn requests_show_prints_the_whole_plan_and_the_diff_of_an_edit() {
 
 #[test]
 fn unknown_request_id_suggests_the_closest_id() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     send_as_ada(&stage, &permission("perm-1795214628804-k2j", "make"));
     for (verb, id) in [("show", "perm-1795214628804-j2j"), ("answer", "perm-1795214628804-k2k")] {
@@ -63,7 +63,7 @@ fn unknown_request_id_suggests_the_closest_id() {
 
 #[test]
 fn approval_returns_the_edited_input() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     send_as_ada(&stage, &permission("perm-1", "git push --force"));
     for bad in ["[1]", "\"x\"", "{", ""] {
@@ -94,7 +94,7 @@ fn approval_returns_the_edited_input() {
 
 #[test]
 fn always_adds_the_narrowest_rule_and_the_next_request_is_allowed() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     send_as_ada(&stage, &permission("perm-1", "make test"));
     let answered = stage.phalanx(&["answer", "perm-1", "--approve", "--always"]).expect(0);
@@ -121,7 +121,7 @@ fn always_adds_the_narrowest_rule_and_the_next_request_is_allowed() {
 
 #[test]
 fn always_is_refused_when_no_narrow_rule_would_apply() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     stage.phalanx(&["rules", "ask", "Bash(git push:*)"]).expect(0);
     send_as_ada(&stage, &permission("wide", "rm -rf *"));
@@ -147,7 +147,7 @@ fn always_is_refused_when_no_narrow_rule_would_apply() {
 
 #[test]
 fn member_without_an_open_request_is_named_with_those_that_have_one() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
     let refused = |name: &str| stage.phalanx(&["answer", name, "--approve"]).expect(3).stderr;

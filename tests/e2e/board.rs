@@ -8,7 +8,7 @@ use crate::harness::{Run, Stage};
 
 /// A team with two members that phalanx did not start, so that they read their mail themselves.
 fn team() -> Stage {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.add_native("demo", &["ann", "ben"]);
     stage

@@ -2,7 +2,7 @@
 //! result within a second. It covers the same entry points as the cargo-fuzz targets in
 //! `tests/fuzz`, for machines without cargo-fuzz.
 //!
-//! `PHALANX_FUZZ_SECONDS` sets the total time (6), `PHALANX_FUZZ_SEED` the seed.
+//! `PHALANX_FUZZ_SECONDS` sets the total time (6, or 30 in the full gear), `PHALANX_FUZZ_SEED` the seed.
 
 #[path = "../fuzz/mutate.rs"]
 mod mutate;
@@ -177,7 +177,7 @@ fn try_one(name: &str, door: Door, input: &[u8], seed: u64, number: u64) -> bool
 #[test]
 fn hostile_bytes_neither_panic_nor_hang() {
     let seed = setting("PHALANX_FUZZ_SEED", 20_261_121);
-    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", 6)) / 10;
+    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", gear::sized(6, 30))) / 10;
     println!("fuzz: seed {seed}, {time:?} for each target");
     let (json, toml) = (json_seeds(), [files("manifests"), files("teams")].concat());
     let doors = JSON_DOORS.into_iter().map(|(name, door)| (name, door, json.clone()));

@@ -15,7 +15,7 @@ const CONTRACT: &str =
 
 /// Creates team `alpha` with the lead, the developer ann and the senior sam.
 fn team() -> Stage {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.profile("agent", NATIVE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     for (name, role) in [("ann", "dev"), ("sam", "senior")] {
@@ -177,7 +177,7 @@ fn blocker_without_a_recipient_is_escalated() {
 
 /// Creates teams `backend` and `frontend`.
 fn two_teams() -> Stage {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     for team in ["backend", "frontend"] {
         stage.phalanx(&["team", "create", team]).expect(0);
     }

@@ -87,12 +87,12 @@ fn all_ways(stage: &Stage, backend: &str) {
 
 #[test]
 fn sd_01_sd_02_shutdown_ends_in_time_however_members_answer() {
-    all_ways(&Stage::without_tmux(), "pty");
+    all_ways(&super::stage_without_tmux(), "pty");
 }
 
 #[test]
 fn tmux_sd_01_sd_02_shutdown_ends_in_time_and_leaves_no_pane() {
-    all_ways(&Stage::new(), "tmux");
+    all_ways(&super::stage(), "tmux");
 }
 
 fn git(stage: &Stage, dir: &str, words: &[&str]) {
@@ -103,7 +103,7 @@ fn git(stage: &Stage, dir: &str, words: &[&str]) {
 /// Compares what members report about their work with the state of their git repositories.
 #[test]
 fn shutdown_verifies_reported_work_against_git() {
-    let stage = Stage::new();
+    let stage = super::stage();
     team(&stage);
     let at = |name: &str| stage.at("work").join(name).to_string_lossy().into_owned();
     for dir in ["clean", "dirty", "plain"] {
@@ -161,7 +161,7 @@ fn shutdown_verifies_reported_work_against_git() {
 /// and a shutdown works meanwhile.
 #[test]
 fn pm_07_members_that_await_answers_can_be_shut_down() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
     for (name, asks) in [("ann", "plan"), ("ben", "permission"), ("cid", "host")] {
@@ -209,7 +209,7 @@ fn pm_07_members_that_await_answers_can_be_shut_down() {
 /// not sent.
 #[test]
 fn sd_10_sd_11_only_the_asked_run_can_answer_a_shutdown() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     spawn(&stage, "ann", "pty", &["never"]);
     let asked = stage
@@ -250,7 +250,7 @@ fn sd_10_sd_11_only_the_asked_run_can_answer_a_shutdown() {
 /// with the same name.
 #[test]
 fn pm_04_sd_11_late_answer_to_a_shutdown_is_refused() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     spawn(&stage, "ann", "pty", &["never"]);
     let ended = stage.phalanx(&["--json", "shutdown", "ann", "--deadline", "1"]).expect(5).json();
@@ -277,7 +277,7 @@ fn pm_04_sd_11_late_answer_to_a_shutdown_is_refused() {
 
 #[test]
 fn up_reports_shutdown_deviations() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     fake::install(&stage);
     let manifest = stage.file(
         "one.toml",
@@ -301,7 +301,7 @@ fn up_reports_shutdown_deviations() {
 /// takes the lock to mark it read only later.
 #[test]
 fn msg_03_lead_does_not_lock_its_mailbox_right_after_a_message() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
     spawn(&stage, "ann", "pty", &["approve"]);

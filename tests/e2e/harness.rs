@@ -106,14 +106,15 @@ impl Stage {
             fs::create_dir(dir.path().join(sub)).expect("dir");
         }
         let path = std::env::var("PATH").expect("PATH");
-        // A run of the tests with all teams in PostgreSQL.
-        let database = match std::env::var("PHALANX_TEST_STORE").as_deref() {
-            Ok("postgres") => Some(TestDatabase::create().expect("PostgreSQL is installed")),
-            Ok(other) => panic!("PHALANX_TEST_STORE can be `postgres`, not `{other}`"),
-            Err(_) => None,
-        };
-        let store = database.iter().map(|made| ("PHALANX_STORE".to_owned(), made.url()));
-        Stage { dir, path, env: store.collect(), database }
+        Stage { dir, path, env: Vec::new(), database: None }
+    }
+
+    /// Keeps the teams of the stage in a database of its own.
+    pub fn in_postgres(mut self) -> Stage {
+        let database = TestDatabase::create().expect("PostgreSQL is installed");
+        self.set_env("PHALANX_STORE", &database.url());
+        self.database = Some(database);
+        self
     }
 
     /// Creates a stage whose `PATH` holds only common tools, without tmux.

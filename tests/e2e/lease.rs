@@ -51,7 +51,7 @@ fn end(mut program: Child) {
 
 #[test]
 fn lead_of_another_program_is_respected_until_it_exits() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let program = another_program(&stage);
     let pid = program.id().to_string();
@@ -72,7 +72,7 @@ fn lead_of_another_program_is_respected_until_it_exits() {
 
 #[test]
 fn lead_pid_of_another_host_or_process_is_not_trusted() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let program = another_program(&stage);
     // From this host, the process cannot be checked.
@@ -92,7 +92,7 @@ fn lead_pid_of_another_host_or_process_is_not_trusted() {
 
 #[test]
 fn lead_records_its_process_in_the_team_file() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lead = stage.phalanx(&["--json", "lead", "--detach"]).expect(0).json();
     let pid = u32::try_from(lead["lead_pid"].as_u64().expect("pid")).expect("pid");
@@ -110,7 +110,7 @@ fn lead_records_its_process_in_the_team_file() {
 /// The kernel releases the lease of a killed lead a moment before its process is seen to be gone.
 #[test]
 fn cr_01_dying_lead_is_not_taken_for_another_program() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let dying = another_program(&stage);
     let start = start_of(dying.id());
@@ -142,7 +142,7 @@ fn cr_01_dying_lead_is_not_taken_for_another_program() {
 
 #[test]
 fn sd_04_creating_an_existing_leaderless_team_suggests_remedies() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let run = stage.phalanx(&["team", "create", "demo"]).expect(4);
     assert!(run.stderr.contains("adopt") && run.stderr.contains("team delete"), "{run:?}");
@@ -155,7 +155,7 @@ fn sd_04_creating_an_existing_leaderless_team_suggests_remedies() {
 
 #[test]
 fn sd_04_interrupted_deletion_is_finished_by_the_next() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["task", "create", "old work"]).expect(0);
     let teams = stage.root().join("teams");

@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
+#![expect(clippy::duplicate_mod, reason = "the tests of some modules run with two kinds of stores")]
 
 mod access;
 mod acp;
@@ -80,6 +81,7 @@ mod offers;
 mod owners;
 mod plans;
 mod popup;
+mod postgres;
 mod process;
 mod profile;
 mod prompts;
@@ -142,3 +144,14 @@ mod wrap;
 mod wrap_report;
 mod wrap_shutdown;
 mod wrap_urgent;
+
+use harness::Stage;
+
+/// The stage of a module that is also a module of `postgres`, where teams are in a database.
+fn stage() -> Stage {
+    Stage::new()
+}
+
+fn stage_without_tmux() -> Stage {
+    Stage::without_tmux()
+}

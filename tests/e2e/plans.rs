@@ -23,7 +23,7 @@ fn end(stage: &Stage) {
 
 #[test]
 fn worker_waits_for_plan_approval_before_running_a_task() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ann", "--plan"]).expect(0);
     stage.phalanx(&["task", "create", "Make the file", "--", "touch", "made"]).expect(0);
@@ -68,7 +68,7 @@ fn worker_waits_for_plan_approval_before_running_a_task() {
 
 #[test]
 fn wrapped_program_submits_its_plan_and_gets_the_answer() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.fake_tui(|sheet| sheet.replace("brief = \"none\"", "brief = \"first-message\""));
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let log = stage.at("log");
@@ -104,7 +104,7 @@ fn wrapped_program_submits_its_plan_and_gets_the_answer() {
 
 #[test]
 fn plan_flag_is_refused_for_profiles_that_cannot_enforce_it() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.profile("native", NATIVE);
     stage.profile("settled", SETTLED);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -130,7 +130,7 @@ fn plan_flag_is_refused_for_profiles_that_cannot_enforce_it() {
 
 #[test]
 fn ask_permission_blocks_a_plain_command_until_answered() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let env: Env = spawn(&stage, "deployer");
     let ask = |args: &[&str]| {
@@ -185,7 +185,7 @@ fn ask_permission_blocks_a_plain_command_until_answered() {
 
 #[test]
 fn member_that_reads_mail_gets_the_answer_as_a_message() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.profile("native", NATIVE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "native", "--", "sleep", "300"]).expect(0);
@@ -214,7 +214,7 @@ fn member_that_reads_mail_gets_the_answer_as_a_message() {
 
 #[test]
 fn sec_04_teammate_asks_only_in_its_own_name() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let env = spawn(&stage, "ann");
     stage.phalanx(&["spawn", "bob", "--backend", "pty", "--", "sleep", "300"]).expect(0);

@@ -223,18 +223,18 @@ fn edits(stage: &Stage, backend: &str, is_led: bool) {
 
 #[test]
 fn tmux_sp_17_up_changes_what_the_manifest_changes_and_nothing_else() {
-    edits(&Stage::new(), "tmux", true);
+    edits(&super::stage(), "tmux", true);
 }
 
 #[test]
 fn sp_17_up_changes_a_team_without_a_lead_and_leads_it() {
-    edits(&Stage::without_tmux(), "pty", false);
+    edits(&super::stage_without_tmux(), "pty", false);
 }
 
 /// What was added by hand is left alone, and what ends by its own stays ended.
 #[test]
 fn sp_17_up_leaves_alone_what_was_added_by_hand() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = start(&stage, "pty");
     stage.phalanx(&["spawn", "eve"]).expect(0);
     stage.phalanx(&["task", "create", "By hand", "--blocked-by", "2"]).expect(0);
@@ -265,7 +265,7 @@ fn sp_17_up_leaves_alone_what_was_added_by_hand() {
 /// What vanished, with the lead as in a reboot or alone, is started again, without a question.
 #[test]
 fn sp_17_up_starts_again_what_vanished() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = start(&stage, "pty");
     for with_lead in [true, false] {
         let status = stage.phalanx(&["--json", "status"]).expect(0).json();
@@ -297,7 +297,7 @@ fn sp_17_up_starts_again_what_vanished() {
 /// An `up` that is killed at any point is continued by the next one.
 #[test]
 fn sp_17_killed_up_is_continued() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let _printed = stage.printed_if_failed("daily");
     let edited = BASE
         .replace("\"1000\"", "\"2000\"")

@@ -54,7 +54,7 @@ pub fn runs(told: &Path) -> Vec<Value> {
 /// the request stays open.
 #[test]
 fn pm_03_reminders_and_escalation_are_sent_once_across_leads() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let told = stage.at("told");
     let notify = format!("notify = [\"sh\", \"-c\", \"cat >>{0}; echo >>{0}\"]", told.display());
     let lead = led(&stage, &format!("followup_max_reminders = 2\n{notify}"));
@@ -89,7 +89,7 @@ fn pm_03_reminders_and_escalation_are_sent_once_across_leads() {
 /// With `fail_task`, a task without updates finally fails; its owner and the lead are notified.
 #[test]
 fn task_without_updates_is_reminded_and_fails() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "followup_max_reminders = 2\nescalation_mode = \"fail_task\"");
     stage.phalanx(&["task", "create", "Write it"]).expect(0);
     stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);
@@ -119,7 +119,7 @@ fn task_without_updates_is_reminded_and_fails() {
 /// reminders.
 #[test]
 fn message_from_the_owner_restarts_the_reminders() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "followup_max_reminders = 1");
     stage.phalanx(&["task", "create", "Write it"]).expect(0);
     stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);

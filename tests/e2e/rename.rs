@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::harness::{NATIVE, Run, SETTLED, Stage, binary, wait_for};
-use crate::worktree::stage;
+use crate::worktree::with_repository;
 
 fn rename(stage: &Stage, args: &[&str]) -> Run {
     stage.phalanx(&[&["rename"], args].concat())
@@ -28,7 +28,7 @@ fn tasks(stage: &Stage) -> Vec<(Value, Value)> {
 /// A member with a worktree that holds a file, a task that it works on, an open one and a finished
 /// one; and a member that reads no mail, with a message.
 fn busy() -> Stage {
-    let stage = stage();
+    let stage = with_repository(super::stage());
     stage.profile("native", NATIVE);
     stage.phalanx(&["spawn", "ann", "--backend", "pty", "--worktree"]).expect(0);
     stage.phalanx(&["spawn", "cid", "--profile", "native", "--", "sleep", "300"]).expect(0);
@@ -144,7 +144,7 @@ fn tmux_crash_sp_18_killed_rename_is_completed_by_the_next_one() {
 /// SP-18: a program that does not start again leaves the member its name and its worktree.
 #[test]
 fn tmux_sp_18_member_that_does_not_start_keeps_its_name() {
-    let stage = stage();
+    let stage = with_repository(super::stage());
     stage.profile("settled", SETTLED);
     let script = "[ -e once ] && exit 7; touch once; exec sleep 300";
     let spawn = ["spawn", "bob", "--profile", "settled", "--worktree", "--", "sh", "-c", script];

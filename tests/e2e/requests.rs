@@ -80,7 +80,7 @@ fn down(stage: &Stage, lead: Background) {
 
 #[test]
 fn pm_04_approval_of_each_kind_is_sent_once_in_wire_format() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     for kind in KINDS {
         send_as_ada(&stage, &wire(kind, &format!("id-{kind}")));
@@ -124,7 +124,7 @@ fn pm_04_approval_of_each_kind_is_sent_once_in_wire_format() {
 
 #[test]
 fn pm_04_denial_of_each_kind_carries_the_reason() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     for kind in KINDS {
         send_as_ada(&stage, &wire(kind, kind));
@@ -141,7 +141,7 @@ fn pm_04_denial_of_each_kind_carries_the_reason() {
 
 #[test]
 fn pm_04_timeout_and_late_answer_are_not_rejections() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "answer_within = 1", "");
     for kind in KINDS {
         send_as_ada(&stage, &wire(kind, kind));
@@ -170,7 +170,7 @@ fn pm_04_timeout_and_late_answer_are_not_rejections() {
 
 #[test]
 fn pm_04_requests_of_each_kind_close_when_the_asker_is_gone() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     for kind in KINDS {
         send_as_ada(&stage, &wire(kind, kind));
@@ -195,7 +195,7 @@ fn pm_04_requests_of_each_kind_close_when_the_asker_is_gone() {
 
 #[test]
 fn pm_07_plan_is_rejected_revised_and_approved() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "", "");
     send_as_ada(&stage, &wire("plan", "plan-1"));
     wait_for("it to wait", || (member(&stage)["needs"] == "plan").then_some(()));
@@ -229,7 +229,7 @@ fn pm_07_plan_is_rejected_revised_and_approved() {
 
 #[test]
 fn pm_07_member_that_awaits_a_plan_can_be_shut_down() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "", "");
     send_as_ada(&stage, &wire("plan", "plan-1"));
     wait_for("it to wait", || (member(&stage)["needs"] == "plan").then_some(()));
@@ -242,7 +242,7 @@ fn pm_07_member_that_awaits_a_plan_can_be_shut_down() {
 
 #[test]
 fn rules_decide_requests_and_the_rest_waits_for_the_user() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let rules = "[rules]\ndeny = [\"WebFetch(domain:docs.rs)\"]\nallow = [\"Bash(git:*), Bash(ls)\"]\n\
         [rules.role.tester]\ndeny = [\"Bash(git push:*)\"]\n";
     let lead = led(&stage, "", rules);
@@ -270,7 +270,7 @@ fn rules_decide_requests_and_the_rest_waits_for_the_user() {
 
 #[test]
 fn pm_03_notify_command_receives_a_new_request() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let notify = format!("notify = [\"sh\", \"-c\", \"cat >{}\"]", stage.at("told").display());
     let lead = led(&stage, &notify, "");
     send_as_ada(&stage, &permission("perm-1", "make\u{1b}[2J"));
@@ -297,7 +297,7 @@ fn question(id: &str) -> Value {
 /// user whatever the rules allow, and is answered, not allowed.
 #[test]
 fn pm_05_pm_12_question_to_the_user_is_answered_and_never_decided_by_rules() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "", "[rules]\nallow = [\"Bash\", \"AskUserQuestion\"]");
     send_as_ada(&stage, &question("ask-1"));
     let filed = stage.wait_event("alpha", "request_filed", "ada");
@@ -345,7 +345,7 @@ fn pm_05_pm_12_question_to_the_user_is_answered_and_never_decided_by_rules() {
 
 #[test]
 fn answer_works_after_the_lead_was_killed() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let lead = led(&stage, "", "");
     send_as_ada(&stage, &permission("perm-1", "make"));
     stage.wait_event("alpha", "request_filed", "ada");
@@ -365,7 +365,7 @@ fn answer_works_after_the_lead_was_killed() {
 
 #[test]
 fn request_filed_twice_is_one_request() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     send_as_ada(&stage, &permission("perm-1", "make"));
     let inbox = stage.root().join("teams/alpha/inboxes/team-lead.json");
@@ -392,7 +392,7 @@ fn request_filed_twice_is_one_request() {
 #[test]
 fn old_decided_requests_are_pruned() {
     const MANY: u64 = 513;
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     stage.phalanx(&["rules", "deny", "Bash"]).expect(0);
     send_as_ada(&stage, &wire("plan", "open"));
@@ -432,7 +432,7 @@ fn old_decided_requests_are_pruned() {
 
 #[test]
 fn sec_04_only_the_lead_may_decide_requests() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     send_as_ada(&stage, &permission("perm-1", "make"));
     stage.phalanx(&["--as", "ada", "answer", "perm-1", "--approve"]).expect(4);
@@ -452,7 +452,7 @@ fn sec_04_only_the_lead_may_decide_requests() {
 
 #[test]
 fn pm_06_mode_changes_running_members_that_support_it() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let mut spawn = stage.command(crate::harness::binary());
     let spawned = spawn
@@ -522,7 +522,7 @@ fn age_locks(stage: &Stage) {
 #[cfg(debug_assertions)]
 #[test]
 fn pm_07_answer_is_given_once_after_a_kill_at_any_step() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     let mut killed = 0;
     for point in
@@ -560,7 +560,7 @@ fn pm_07_answer_is_given_once_after_a_kill_at_any_step() {
 /// Observed: an agent that submitted its plan for approval hundreds of times in a loop.
 #[test]
 fn excess_open_requests_of_a_member_are_denied() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team(&stage);
     for n in 0..40 {
         send_as_ada(&stage, &wire("plan", &format!("plan-{n}")));

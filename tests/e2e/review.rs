@@ -15,7 +15,7 @@ pub const SILENT: &str = "about = \"reads nothing\"\nruns = \"native\"\nreads_ma
 
 /// A stage whose member `bob` has a commit on its own branch and a task in review.
 pub fn with_task_in_review() -> Stage {
-    let stage = worktree::stage();
+    let stage = worktree::with_repository(super::stage());
     stage.profile("silent", SILENT);
     stage.phalanx(&["spawn", "bob", "--profile", "silent", "--worktree"]).expect(0);
     let dir = "work/.worktrees/alpha-bob";

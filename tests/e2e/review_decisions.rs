@@ -17,7 +17,7 @@ const CHECK: &str = "[\"sh\", \"-c\", \"grep -q three a.txt || { echo lost; exit
 
 /// A stage whose members `ann` and `bob` have worktrees, with a reviewer `rex`.
 fn stage() -> Stage {
-    let stage = worktree::stage();
+    let stage = worktree::with_repository(super::stage());
     stage.profile("silent", SILENT);
     stage.phalanx(&["spawn", "ann", "bob", "--profile", "silent", "--worktree"]).expect(0);
     stage.phalanx(&["spawn", "rex", "--profile", "silent", "--role", "reviewer"]).expect(0);
@@ -210,7 +210,7 @@ fn rv_23_interrupt_ends_the_check_of_each_command() {
 #[test]
 fn rv_23_server_of_a_host_ends_a_check_that_is_cancelled() {
     let Some(database) = TestDatabase::create() else { return };
-    let mut stage = Stage::without_tmux();
+    let mut stage = super::stage_without_tmux();
     stage.set_env("PHALANX_STORE", &database.url());
     stage.set_env("PHALANX_HOST", "here");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);

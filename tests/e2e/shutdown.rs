@@ -11,7 +11,7 @@ fn team_with_ada(stage: &Stage) {
 
 #[test]
 fn worker_shuts_down_on_request_without_a_lead() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team_with_ada(&stage);
     let outcome =
         stage.phalanx(&["--json", "shutdown", "ada", "--reason", "done"]).expect(0).json();
@@ -49,7 +49,7 @@ fn worker_shuts_down_on_request_without_a_lead() {
 
 #[test]
 fn second_shutdown_reports_the_member_as_gone() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team_with_ada(&stage);
     stage.phalanx(&["shutdown", "ada"]).expect(0);
     let again = stage.phalanx(&["--json", "shutdown", "ada"]).expect(0).json();
@@ -59,7 +59,7 @@ fn second_shutdown_reports_the_member_as_gone() {
 
 #[test]
 fn busy_worker_rejects_shutdown_with_a_reason() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team_with_ada(&stage);
     stage
         .phalanx(&[
@@ -87,7 +87,7 @@ fn busy_worker_rejects_shutdown_with_a_reason() {
 
 #[test]
 fn worker_finishes_its_task_before_shutting_down_in_time() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team_with_ada(&stage);
     stage
         .phalanx(&[
@@ -117,7 +117,7 @@ fn worker_finishes_its_task_before_shutting_down_in_time() {
 
 #[test]
 fn running_lead_carries_out_a_shutdown_request() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest =
         stage.file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n[[member]]\nname = \"ben\"\n");
     let up = stage.start(&["--json", "up", &manifest]);
@@ -134,7 +134,7 @@ fn running_lead_carries_out_a_shutdown_request() {
 
 #[test]
 fn sd_04_team_with_live_members_is_not_deleted() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     team_with_ada(&stage);
     let run = stage.phalanx(&["--json", "team", "delete"]).expect(4);
     assert!(run.stderr.contains("ada") && run.stderr.contains("phalanx shutdown"), "{run:?}");

@@ -6,7 +6,7 @@ use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
 
 #[test]
 fn spawn_returns_the_documented_fields() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage
         .phalanx(&["--json", "spawn", "ada", "--role", "tester", "--prompt", "hello"])
@@ -32,7 +32,7 @@ fn spawn_returns_the_documented_fields() {
 
 #[test]
 fn model_is_refused_for_a_program_that_takes_none() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     for more in [&[][..], &["--", "sleep", "300"]] {
         let run = stage.phalanx(&[&["spawn", "ada", "--model", "opus"], more].concat()).expect(2);
@@ -49,7 +49,7 @@ fn model_is_refused_for_a_program_that_takes_none() {
 
 #[test]
 fn tools_of_the_command_line_reach_the_program_and_the_team_file() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("held", HELD);
     let words = [
@@ -102,7 +102,7 @@ fn assert_nobody(stage: &Stage, backend: &str) {
 /// SP-09: a missing program, a missing directory, and a program that exits before it has settled.
 #[test]
 fn sp_09_failed_spawn_leaves_nothing_behind() {
-    for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
+    for (backend, stage) in [("tmux", super::stage()), ("pty", super::stage_without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         stage.profile("settled", SETTLED);
         let settled =
@@ -137,7 +137,7 @@ fn sp_09_failed_spawn_leaves_nothing_behind() {
 /// SP-09: `spawn` fails if it sees the exit itself; a later exit is reported by status and journal.
 #[test]
 fn sp_09_early_exit_is_reported_by_spawn_or_status() {
-    for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
+    for (backend, stage) in [("tmux", super::stage()), ("pty", super::stage_without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let scripts = [
             "echo words; exit 7",
@@ -192,7 +192,7 @@ fn assert_nobody_left(stage: &Stage) {
 
 #[test]
 fn command_that_exits_0_early_counts_as_started() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "bob", "--", "true"]).expect(0);
     check_reported(&stage, 0);
@@ -203,7 +203,7 @@ fn command_that_exits_0_early_counts_as_started() {
 /// CR-01: under a lead, a member that exits leaves the team, and the journal records its exit code.
 #[test]
 fn lead_removes_a_command_that_exits_early() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["lead", "--detach"]).expect(0);
     let script = "while ! [ -e go ]; do sleep 0.02; done; exit 7";
@@ -225,7 +225,7 @@ fn names(list: &serde_json::Value) -> Vec<&str> {
 
 #[test]
 fn spawn_of_several_names_shares_the_options() {
-    for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
+    for (backend, stage) in [("tmux", super::stage()), ("pty", super::stage_without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let script = "echo $PHALANX_AGENT_NAME >>names; exec sleep 300";
         let words = [
@@ -267,7 +267,7 @@ fn spawn_of_several_names_shares_the_options() {
 
 #[test]
 fn sp_11_one_bad_name_refuses_the_whole_batch() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     let before = stage.processes();
@@ -294,7 +294,7 @@ fn sp_11_one_bad_name_refuses_the_whole_batch() {
 
 #[test]
 fn sp_10_failed_member_does_not_affect_the_rest_of_the_batch() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("settled", SETTLED);
     let script = "[ $PHALANX_AGENT_NAME != ben ] || { echo last words; exit 7; }; exec sleep 300";
@@ -321,7 +321,7 @@ fn sp_10_failed_member_does_not_affect_the_rest_of_the_batch() {
 
 #[test]
 fn id_03_until_running_returns_before_the_program_is_ready() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let slow = "about = \"is ready after a minute\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
                 argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n[ready]\n";
     stage.profile("slow", &format!("{slow}when = \"settled\"\nsettle_ms = 60000\n"));
@@ -346,7 +346,7 @@ fn id_03_until_running_returns_before_the_program_is_ready() {
 /// running. A report counts only for the run that sent it.
 #[test]
 fn id_03_program_that_never_reports_ready_fails_to_spawn() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let mute = "about = \"never finds its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
                 argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"hello\"\n";
     stage.profile("mute", mute);
@@ -375,7 +375,7 @@ fn id_03_program_that_never_reports_ready_fails_to_spawn() {
 /// markers, plus its identity.
 #[test]
 fn en_01_teammate_gets_the_callers_environment_and_its_identity() {
-    let stage = Stage::new();
+    let stage = super::stage();
     // The tmux server is started with a different environment from the caller.
     stage.tmux(&["new-session", "-d", "-s", "old", "sleep", "300"]).expect("session");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -416,7 +416,7 @@ fn en_01_teammate_gets_the_callers_environment_and_its_identity() {
 
 #[test]
 fn sec_06_secrets_stay_out_of_command_lines() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let canary = format!("canary-{}", std::process::id());
     let mut command = stage.command(crate::harness::binary());
@@ -437,7 +437,7 @@ fn sec_06_secrets_stay_out_of_command_lines() {
 #[test]
 fn sd_09_grandchildren_end_with_their_teammate() {
     for backend in ["tmux", "pty"] {
-        let stage = Stage::new();
+        let stage = super::stage();
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let script = "setsid sleep 301 & nohup sleep 302 >/dev/null 2>&1 & (trap '' HUP TERM; sleep 303) & touch up; wait";
         stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]).expect(0);
@@ -457,7 +457,7 @@ fn sd_09_grandchildren_end_with_their_teammate() {
 
 #[test]
 fn sd_09_shutdown_ends_the_processes_of_a_killed_launcher() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let script = "(setsid sh -c 'trap \"\" HUP TERM; while :; do sleep 305; done' &) ; \
                   (setsid nohup sleep 306 >/dev/null 2>&1 &) ; (trap '' HUP TERM; sleep 307) & touch up; wait";
@@ -490,7 +490,7 @@ fn sd_09_shutdown_ends_the_processes_of_a_killed_launcher() {
 #[test]
 fn tmux_sp_12_programs_get_a_terminal_when_spawn_runs_on_pipes() {
     for backend in ["tmux", "pty"] {
-        let stage = Stage::new();
+        let stage = super::stage();
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let script =
             "for fd in 0 1 2; do test -t $fd && echo $fd >> up; done; echo end >> up; read x";
@@ -513,7 +513,7 @@ fn tmux_sp_12_programs_get_a_terminal_when_spawn_runs_on_pipes() {
 
 #[test]
 fn msg_16_messages_to_a_plain_command_are_refused() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "log", "--", "sleep", "300"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -534,7 +534,7 @@ fn msg_16_messages_to_a_plain_command_are_refused() {
 /// SP-13: launchers and workers run the binary that started them, not the `phalanx` on `PATH`.
 #[test]
 fn sp_13_members_run_the_binary_that_started_them() {
-    let mut stage = Stage::without_tmux();
+    let mut stage = super::stage_without_tmux();
     stage.shadow("phalanx", "#!/bin/sh\ntouch ../shadowed\nexit 1\n");
     let link = stage.at("another name");
     std::os::unix::fs::symlink(binary(), &link).expect("symlink");
@@ -555,7 +555,7 @@ fn sp_13_members_run_the_binary_that_started_them() {
 /// unknown team fails.
 #[test]
 fn sp_11_concurrent_spawns_of_one_name_make_one_member() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     assert!(stage.phalanx(&["spawn", "ada", "-t", "nowhere"]).expect(3).stderr.contains("nowhere"));
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -580,7 +580,7 @@ fn sp_11_concurrent_spawns_of_one_name_make_one_member() {
 /// is active.
 #[test]
 fn msg_13_worker_with_a_prompt_but_no_task_is_idle() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     crate::fake::install(&stage);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--prompt", "good luck"]).expect(0);

@@ -8,7 +8,7 @@ use crate::harness::{Stage, wait_for};
 
 #[test]
 fn tasks_are_edited_and_deleted() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     for subject in ["one", "two", "three"] {
         stage.phalanx(&["task", "create", subject]).expect(0);
@@ -40,7 +40,7 @@ fn tasks_are_edited_and_deleted() {
 
 #[test]
 fn new_owner_is_notified_unless_it_assigned_itself() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.add_native("demo", &["ada", "bob"]);
     let mail = || stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
@@ -65,7 +65,7 @@ fn new_owner_is_notified_unless_it_assigned_itself() {
 /// TK-07: another program edits tasks under a running lead.
 #[test]
 fn tk_07_lead_journals_task_changes_by_other_programs() {
-    let stage = Stage::new();
+    let stage = super::stage();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     for subject in ["one", "two", "three"] {
         stage.phalanx(&["task", "create", subject]).expect(0);
@@ -123,7 +123,7 @@ fn tk_07_lead_journals_task_changes_by_other_programs() {
 /// Each event of a task names the previous one as its cause.
 #[test]
 fn events_of_a_task_form_a_causal_chain() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["task", "create", "T", "--", "true"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -144,7 +144,7 @@ fn get(stage: &Stage, id: &str) -> Value {
 
 #[test]
 fn retried_task_is_run_and_reported_again() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lead = stage.start(&["lead"]);
     stage
@@ -192,7 +192,7 @@ fn retried_task_is_run_and_reported_again() {
 
 #[test]
 fn retried_task_keeps_an_assigned_owner() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     stage.phalanx(&["task", "create", "T", "--owner", "ada", "--", "false"]).expect(0);
@@ -211,7 +211,7 @@ fn retried_task_keeps_an_assigned_owner() {
 
 #[test]
 fn task_update_changes_every_field() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.add_native("demo", &["ada"]);
     for subject in ["one", "two", "three"] {
@@ -294,7 +294,7 @@ fn task_update_changes_every_field() {
 
 #[test]
 fn task_update_status_is_journaled_like_the_verb() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.add_native("demo", &["ada"]);
     stage.phalanx(&["task", "create", "one"]).expect(0);
@@ -328,7 +328,7 @@ fn task_update_status_is_journaled_like_the_verb() {
 
 #[test]
 fn worker_claims_the_highest_priority_first() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let task = |key: &str, rest: &str| {
         format!("[[task]]\nkey = \"{key}\"\nsubject = \"{key}\"\nrun = [\"true\"]\n{rest}\n")
     };
@@ -359,7 +359,7 @@ fn worker_claims_the_highest_priority_first() {
 
 #[test]
 fn running_task_is_shown_by_its_active_form() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.add_native("demo", &["ada"]);
     stage
@@ -390,7 +390,7 @@ fn running_task_is_shown_by_its_active_form() {
 
 #[test]
 fn internal_tasks_of_claude_code_are_hidden() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let internal = r#"{"_internal": true}"#;
     stage.phalanx(&["task", "create", "ada", "--metadata", internal]).expect(0);
@@ -405,7 +405,7 @@ fn internal_tasks_of_claude_code_are_hidden() {
 
 #[test]
 fn member_that_completes_a_task_notifies_the_lead_once() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.add_native("demo", &["ada"]);
     for (subject, owner) in [("one", "ada"), ("two", "ada"), ("three", "team-lead")] {

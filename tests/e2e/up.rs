@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage, binary, wait_for};
+use crate::harness::{Run, binary, wait_for};
 
 /// Three workers and four tasks with dependencies.
 const CHECKS: &str = r#"
@@ -82,7 +82,7 @@ fn backend_of(report: &Value) -> &str {
 
 #[test]
 fn tmux_up_outside_tmux_runs_to_a_clean_end() {
-    let stage = Stage::new();
+    let stage = super::stage();
     let manifest = stage.file("checks.toml", CHECKS);
     let run = stage.phalanx(&["--json", "up", &manifest]).expect(0);
     let report = run.json();
@@ -99,7 +99,7 @@ fn tmux_up_outside_tmux_runs_to_a_clean_end() {
 
 #[test]
 fn up_with_tmux_removed_from_path_runs_on_own_ptys() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = stage.file("checks.toml", CHECKS);
     let run = stage.phalanx(&["--json", "up", &manifest]).expect(0);
     let report = run.json();
@@ -111,7 +111,7 @@ fn up_with_tmux_removed_from_path_runs_on_own_ptys() {
 
 #[test]
 fn tmux_up_inside_tmux_uses_its_own_window_of_the_session() {
-    let stage = Stage::new();
+    let stage = super::stage();
     let manifest = stage.file("checks.toml", CHECKS);
     let (out, err, code) = (stage.at("out"), stage.at("err"), stage.at("code"));
     let line = format!(
@@ -141,7 +141,7 @@ fn tmux_up_inside_tmux_uses_its_own_window_of_the_session() {
 
 #[test]
 fn up_exits_1_and_names_the_failed_task() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = stage.file(
         "failing.toml",
         r#"
@@ -185,7 +185,7 @@ after = ["bad"]
 
 #[test]
 fn up_keep_leaves_the_finished_team_on_disk() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = stage.file("checks.toml", CHECKS);
     stage.phalanx(&["up", &manifest, "--keep"]).expect(0);
     let tasks =
@@ -200,7 +200,7 @@ fn up_keep_leaves_the_finished_team_on_disk() {
 
 #[test]
 fn detached_up_finishes_and_cleans_up() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = stage.file("checks.toml", CHECKS);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     let left = |part: &str| std::fs::read_dir(stage.root().join(part)).expect("dir").count();
@@ -211,7 +211,7 @@ fn detached_up_finishes_and_cleans_up() {
 
 #[test]
 fn up_rolls_back_the_team_if_a_member_does_not_start() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = stage.file(
         "broken.toml",
         r#"
@@ -234,7 +234,7 @@ run = ["/no/such/program", "x"]
 /// whatever they find.
 #[test]
 fn tmux_demo_inspects_this_repository_and_exits_0() {
-    let stage = Stage::new();
+    let stage = super::stage();
     let root = env!("CARGO_MANIFEST_DIR");
     let mut up = stage.command(binary());
     // cargo needs the toolchain and crates in the real home directory.
@@ -264,7 +264,7 @@ fn tmux_demo_inspects_this_repository_and_exits_0() {
 
 #[test]
 fn demo_runs_without_git_and_cargo_metadata() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for program in [
         "awk", "xargs", "find", "grep", "sort", "sed", "head", "tail", "cut", "tr", "wc", "mkdir",
@@ -298,7 +298,7 @@ fn demo_runs_without_git_and_cargo_metadata() {
 
 #[test]
 fn report_shows_states_reasons_and_the_last_lines_of_failed_members() {
-    let stage = Stage::without_tmux();
+    let stage = super::stage_without_tmux();
     let member = |name: &str, script: &str| {
         format!("[[member]]\nname = \"{name}\"\nrun = [\"sh\", \"-c\", \"{script}\"]\n")
     };

@@ -10,7 +10,11 @@ use crate::mcp::Client;
 
 /// A stage whose working directory is a repository with one commit.
 pub fn stage() -> Stage {
-    let stage = Stage::new();
+    with_repository(Stage::new())
+}
+
+/// As [`stage`], on another stage.
+pub fn with_repository(stage: Stage) -> Stage {
     stage.file("a.txt", "one\n");
     for args in [
         &["init", "--quiet", "-b", "main"][..],
