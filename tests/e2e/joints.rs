@@ -24,9 +24,10 @@ use play::{Script, Team};
 use crate::gear;
 use crate::harness::PATIENCE;
 
-/// The number of walks of a test, of 30 actions each, in the default gear and in the full one.
-const DEFAULT: u64 = 4;
-const FULL: u64 = 10;
+/// The number of walks of a test, of 30 actions each, in the default gear and in the full one. A walk
+/// beside other tests takes more than a minute on two cores.
+const DEFAULT: u64 = 1;
+const FULL: u64 = 3;
 /// The time within which a failed walk is played again with fewer actions, and the limit of each
 /// wait meanwhile.
 const SHRINKING: Duration = Duration::from_secs(240);
