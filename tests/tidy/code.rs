@@ -93,16 +93,19 @@ fn words(text: &str) -> Vec<String> {
 fn without_tests(words: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut at = 0;
+    let starts = |at: usize, with: &[&str]| {
+        let mut here = words[at..].iter();
+        with.iter().all(|word| here.next().is_some_and(|next| next == word))
+    };
     while at < words.len() {
-        match words[at..].iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-            ["#", "[", "cfg", "(", "test", ..] | ["#", "[", "cfg", "(", "any", "(", "test", ..] => {
-                let close = words[at..].iter().position(|word| word == "]");
-                at = item_end(words, close.map_or(words.len(), |close| at + close + 1));
-            }
-            _ => {
-                kept.push(words[at].clone());
-                at += 1;
-            }
+        if starts(at, &["#", "[", "cfg", "(", "test"])
+            || starts(at, &["#", "[", "cfg", "(", "any", "(", "test"])
+        {
+            let close = words[at..].iter().position(|word| word == "]");
+            at = item_end(words, close.map_or(words.len(), |close| at + close + 1));
+        } else {
+            kept.push(words[at].clone());
+            at += 1;
         }
     }
     kept
