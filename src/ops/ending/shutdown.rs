@@ -343,8 +343,10 @@ pub enum Awaited {
     TeamGone,
 }
 
-/// The poll interval: a lead can die without writing anything.
+/// The interval at which the lead is looked for: it can die without writing anything.
 const SWEEP: Duration = Duration::from_millis(500);
+/// The interval at which all requests are read, in case a change notification is lost.
+const LOST_NOTIFICATION: Duration = Duration::from_secs(5);
 
 /// Waits until the team's lead has carried these requests out. Updates them at each poll, since a
 /// team that is deleted right afterwards leaves nothing to read.
@@ -365,15 +367,20 @@ pub fn await_end(
         Err(e) => return Err(e.into()),
     };
     let mut changed = BTreeSet::from([Topic::Everything]);
-    let mut sweep = Deadline::after(SWEEP);
+    let (mut sweep, mut reread) = (Deadline::after(SWEEP), Deadline::after(LOST_NOTIFICATION));
     loop {
-        if sweep.expired() {
+        if reread.expired() {
             changed.insert(Topic::Everything);
         }
-        if changed.contains(&Topic::Everything) {
+        let everything = changed.contains(&Topic::Everything);
+        if everything {
+            reread = Deadline::after(LOST_NOTIFICATION);
+        }
+        let looks_for_lead = everything || sweep.expired();
+        if looks_for_lead {
             sweep = Deadline::after(SWEEP);
         }
-        match await_step(team, requests, &changed) {
+        match await_step(team, requests, &changed, looks_for_lead) {
             Ok(Some(awaited)) => return Ok(awaited),
             Ok(None) => {}
             Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
@@ -403,19 +410,26 @@ pub fn await_end(
     }
 }
 
-/// Reads the requests that have changed; with everything, also whether the lead still runs.
+/// Reads the requests that have changed, and, if asked, whether the lead still runs; without one, or
+/// with a stopped one, all requests.
 fn await_step(
     team: &TeamStore,
     requests: &mut [ShutdownRequest],
     changed: &BTreeSet<Topic>,
+    looks_for_lead: bool,
 ) -> Result<Option<Awaited>, OpsError> {
     if !team.exists() {
         return Ok(Some(Awaited::TeamGone));
     }
-    let everything = changed.contains(&Topic::Everything);
     // Read before the requests: a lead that exits in between has written its results.
-    let lead =
-        if everything { Some((lead::is_led(team)?, lead::stopped(team)?.is_some())) } else { None };
+    let lead = if looks_for_lead {
+        Some((lead::is_led(team)?, lead::stopped(team)?.is_some()))
+    } else {
+        None
+    };
+    let everything = changed.contains(&Topic::Everything)
+        || changed.contains(&Topic::Requests)
+        || matches!(lead, Some((false, _) | (true, true)));
     let is_changed = |request: &ShutdownRequest| {
         everything || changed.contains(&Topic::Request(request.id.file_stem()))
     };
