@@ -178,6 +178,9 @@ pub struct Launch {
     /// inherited.
     #[serde(default, with = "As::<Variables<OneWord>>")]
     pub env: BTreeMap<String, Group>,
+    /// Variables to set unless the caller, the spec or the member's `env_file` does.
+    #[serde(default, with = "As::<Variables>")]
+    pub default_env: BTreeMap<String, String>,
     /// Variables of the caller that are passed on: names, or prefixes followed by `*`. Empty: all.
     #[serde(default, with = "As::<Vec<VariablePattern>>")]
     pub allow: Vec<String>,
@@ -222,6 +225,9 @@ pub enum Brief {
     /// Before the first prompt in the same message, or as a message of its own if there is no
     /// prompt.
     FirstMessage,
+    /// On the command line, as `{brief}`, only what phalanx adds to Claude Code's own instructions
+    /// for a team.
+    Supplement,
     /// Not at all: the program has its own team instructions, or is not an agent.
     None,
 }
@@ -426,14 +432,15 @@ impl Profile {
 
     /// Adds the contradictions between keys.
     fn check(&self, faults: &mut Faults) {
+        let is_briefed = matches!(self.launch.brief(), Brief::Argv | Brief::Supplement);
         let places = [
-            ("prompt", Placeholder::Prompt, self.launch.prompt == Prompt::Argv),
-            ("brief", Placeholder::Brief, self.launch.brief() == Brief::Argv),
+            ("prompt", Placeholder::Prompt, self.launch.prompt == Prompt::Argv, "\"argv\""),
+            ("brief", Placeholder::Brief, is_briefed, "\"argv\" or \"supplement\""),
         ];
-        for (key, place, wanted) in places {
+        for (key, place, wanted, when) in places {
             if self.takes(place) != wanted {
                 let message =
-                    format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
+                    format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is {when}");
                 faults.add_at(&[Place::Key("launch"), Place::Key("argv")], message);
             }
         }

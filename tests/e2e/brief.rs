@@ -75,8 +75,8 @@ fn en_04_wrapped_program_is_briefed_in_its_first_message() {
     stage.assert_clean();
 }
 
-/// The brief is passed as the profile specifies: once on the command line; not at all for Claude
-/// Code, which briefs its teammates itself, and for plain commands.
+/// The brief is passed as the profile specifies: once on the command line; for Claude Code, which
+/// briefs its teammates itself, only what it lacks; not at all for plain commands.
 #[test]
 fn brief_is_passed_as_the_profile_specifies() {
     let stage = Stage::without_tmux();
@@ -101,9 +101,10 @@ fn brief_is_passed_as_the_profile_specifies() {
         text.starts_with("<system_context>\nYou are `ada`") && text.ends_with("</system_context>"),
         "{text}"
     );
-    for (more, how) in
-        [(&["--profile", "claude"][..], "itself"), (&[], "worker"), (&["--", "agent"], "shell")]
-    {
+    let plan = dry(&["--profile", "claude"]);
+    assert!(plan.to_string().contains("system_context>\\nphalanx runs this team."), "{plan}");
+    assert_eq!(plan["brief"], json!("supplement"), "Claude Code has instructions of its own");
+    for (more, how) in [(&[][..], "worker"), (&["--", "agent"], "shell")] {
         let plan = dry(more);
         assert!(!plan.to_string().contains("system_context"), "{how}: {plan}");
         assert_eq!(plan["brief"], json!(null), "{how}");

@@ -44,7 +44,8 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
     // phalanx chooses the session id, so that it can resume the session (CR-05).
     assert_eq!((words[11], words[12].len()), ("--session-id", 36));
     // Later releases start in auto mode if they are not told otherwise (PM-10).
-    assert_eq!(words[13..], ["--permission-mode", "default"]);
+    assert_eq!(words[13..16], ["--permission-mode", "default", "--append-system-prompt"]);
+    assert!(words[16].contains("phalanx task complete ID --result") && words.len() == 17);
     assert_eq!(
         (&plain["model"], &plain["mode"], &plain["prompt"]),
         (&json!(null), &json!(null), &json!(null))
@@ -58,7 +59,7 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
     let words: Vec<&str> =
         full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
     let rest = ["--plan-mode-required", "--agent-type", "reviewer", "--model", "opus"];
-    assert_eq!(words[13..], rest);
+    assert_eq!((words[13..18].to_vec(), words[18]), (rest.to_vec(), "--append-system-prompt"));
     assert_eq!(
         (&full["model"], &full["mode"], &full["role"]),
         (&json!("opus"), &json!(null), &json!("reviewer"))
@@ -76,10 +77,8 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
         assert_eq!(names.iter().filter(|n| **n == name).count(), 1, "{name} in {names:?}");
     }
     let bypass = dry(&["--mode", "bypassPermissions"]).json();
-    assert_eq!(
-        bypass["argv"].as_array().and_then(|a| a.last()),
-        Some(&json!("--dangerously-skip-permissions"))
-    );
+    let words = bypass["argv"].as_array().expect("argv");
+    assert!(words.contains(&json!("--dangerously-skip-permissions")), "{words:?}");
     let shown =
         stage.phalanx(&["spawn", "ada", "--profile", "claude", "--dry-run"]).expect(0).stdout;
     assert!(shown.contains("command  claude --agent-id ada@alpha"), "{shown}");
@@ -118,12 +117,47 @@ fn en_02_native_claude_gets_its_arguments_and_variables() {
     assert_eq!(lines.next(), Some(format!("1 1 {} there", stage.root().display()).as_str()));
     assert_eq!(lines.clone().filter(|word| *word == "--model").count(), 1, "{seen}");
     assert!(
-        seen.contains("--agent-id\nada@alpha\n") && seen.ends_with("--model\nopus\n"),
+        seen.contains("--agent-id\nada@alpha\n")
+            && seen.contains("--model\nopus\n--append-system-prompt\n"),
         "{seen}"
     );
     stage.phalanx(&["send", "ada", "hello"]).expect(0);
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// TK-17: Claude Code offers the tools for tasks only where a variable asks for them, which a member
+/// therefore has; the value that a person has set counts more, wherever it stands.
+#[test]
+fn tk_17_native_claude_has_the_tools_for_tasks_unless_a_person_says_no() {
+    const NAME: &str = "CLAUDE_CODE_ENABLE_TODO_TOOLS";
+    let mut stage = Stage::without_tmux();
+    let script = format!("#!/bin/sh\nprintf '%s\\n' \"${NAME}\" > \"$OUT\"\nexec sleep 300\n");
+    stage.shadow("claude", &script);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let file = stage.file("vars", &format!("{NAME}=from-file\n"));
+    let value = format!("{NAME}=0");
+    let cases: [(&str, &[&str], &[(&str, &str)], &str); 4] = [
+        ("a", &[], &[], "1"),
+        ("b", &["--env", &value], &[], "0"),
+        ("c", &["--env-file", &file], &[], "from-file"),
+        ("d", &[], &[(NAME, "mine")], "mine"),
+    ];
+    for (name, more, vars, expected) in cases {
+        let out = stage.at(name);
+        let out = out.to_str().expect("a path in UTF-8");
+        let mut command = stage.command(crate::harness::binary());
+        command.env_remove(NAME).envs(vars.iter().copied());
+        command.args(["spawn", name, "--profile", "claude", "--backend", "pty"]);
+        command.args(["--env", &format!("OUT={out}")]).args(more);
+        crate::harness::Run::from(command.output().expect("phalanx runs")).expect(0);
+        let seen = wait_for("the variable", || {
+            std::fs::read_to_string(out).ok().filter(|text| text.ends_with('\n'))
+        });
+        assert_eq!(seen.trim_end(), expected, "{name}");
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 

@@ -1,6 +1,7 @@
 //! The environment of a teammate: the requesting process's environment without variables that
 //! describe its terminal or session, plus the teammate's identity (EN-01 to EN-04).
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -84,6 +85,15 @@ pub fn compose(
         env.push((name.into(), value.into()));
     }
     env
+}
+
+/// Adds the variables that an environment lacks.
+pub fn add_defaults(env: &mut Vec<(OsString, OsString)>, defaults: &BTreeMap<String, String>) {
+    for (name, value) in defaults {
+        if !env.iter().any(|(known, _)| known == OsStr::new(name)) {
+            env.push((name.into(), value.into()));
+        }
+    }
 }
 
 fn matches_any<'a>(name: &OsStr, patterns: impl Iterator<Item = &'a str>) -> bool {

@@ -32,8 +32,10 @@ Messages
 
 Tasks
 - `phalanx task list` shows open tasks, the most urgent first. Claim the first free one that fits your role: `phalanx task claim ID`.
-- When you have verified your work: `phalanx task complete ID`, send the lead the result in two sentences, and check the list again.
-- If you are stuck, leave the task open and tell the lead what you need. If you find more work: `phalanx task create \"SUBJECT\"`.
+- Report on a long task: `phalanx task progress ID PERCENT \"TEXT\"`.
+- When you have verified your work: `phalanx task complete ID --result \"TWO SENTENCES\"`, or `phalanx task review ID` if it has to be \
+approved first. Then check the list again.
+- If you are stuck, tell the lead what you need, or give the task back: `phalanx task release ID`. If you find more work: `phalanx task create \"SUBJECT\"`.
 - Do not change files that another member is working on.
 
 Approvals
@@ -43,6 +45,14 @@ The answer arrives as a message.
 Turns
 - When you have nothing left to do, end your turn. Being idle is normal; a message or a task wakes you.
 - When asked to shut down, approve if none of your work is half done; otherwise reject and give the reason.";
+
+/// For Claude Code, which describes its team mode itself.
+const SUPPLEMENT: &str = "\
+phalanx runs this team. A task that was assigned to you is yours to begin and to complete: with TaskUpdate (status \
+in_progress, then completed), or in the shell with `phalanx task claim ID`, `phalanx task progress ID PERCENT \"TEXT\"` and \
+`phalanx task complete ID --result \"TWO SENTENCES\"`. `phalanx task review ID` submits work that has to be approved first, \
+`phalanx task release ID` gives a task back, `phalanx review answer ID done` answers a comment on your work. For what is not \
+yours to decide: `phalanx ask permission \"COMMAND\" --reason \"WHY\"`. Send questions to the lead with SendMessage.";
 
 const LEAD: &str = "\
 You plan, assign and check the work; the members do it.
@@ -117,6 +127,11 @@ pub fn brief(
         "{head}\n\nCurrent members (`phalanx brief` shows an up-to-date list)\n{}\n{special}\n{rules}{role}",
         members.join("\n")
     ))
+}
+
+/// Returns what a member whose own program describes the team to it has to know besides.
+pub fn supplement() -> String {
+    wrapped(SUPPLEMENT)
 }
 
 fn entry(member: &Member, me: &MemberName, descriptions: &BTreeMap<String, String>) -> String {

@@ -77,7 +77,8 @@ pub fn take(
     }
     let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
     let (argv, first) = command_line(&profile, command, text);
-    let env = environment(ctx, team, incarnation.as_str(), &token);
+    let mut env = environment(ctx, team, incarnation.as_str(), &token);
+    environ::add_defaults(&mut env, &profile.launch.default_env);
     let mut lead = AgentLead { profile, argv, env, incarnation, first };
     if lead.takes_mail() {
         lead.env.push(("PHALANX_MAIL".into(), lead.profile.mail.as_str().into()));
@@ -131,7 +132,7 @@ fn command_line(
             (argv.into_iter().chain(more.flatten()).collect(), None)
         }
         Brief::FirstMessage => (argv, Some(brief)),
-        Brief::None => {
+        Brief::Supplement | Brief::None => {
             (argv, Some(brief).filter(|_| profile.reads_mail && profile.composer.is_some()))
         }
     }

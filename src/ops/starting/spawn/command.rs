@@ -91,18 +91,16 @@ fn session_mode(values: &Values, profile: &Profile) -> Option<String> {
     (profile.runs == Runs::Acp).then(|| words.join("\n"))
 }
 
-/// Composes the text for the `brief` value of the command line, and the first message. A resumed
-/// session got both when it began.
+/// Composes the text for the `brief` value of the command line, and the first message, which a
+/// resumed session got when it began.
 fn first_message(
     batch: &BatchContext,
     launch: &ResolvedLaunch,
     member: &Member,
     known: &Team,
 ) -> (Option<String>, Option<String>) {
-    if launch.spec.session.is_some() {
-        return (None, None);
-    }
-    let prompt = launch.spec.prompt.clone();
+    let resumes = launch.spec.session.is_some();
+    let prompt = launch.spec.prompt.clone().filter(|_| !resumes);
     let instructions = launch.instructions();
     let briefing = || {
         let descriptions = roles::descriptions(batch.ctx, &batch.settings.roles, known);
@@ -110,6 +108,8 @@ fn first_message(
     };
     match launch.profile.launch.brief() {
         Brief::Argv => (briefing(), prompt),
+        Brief::Supplement => (Some(brief::supplement()), prompt),
+        _ if resumes => (None, None),
         Brief::FirstMessage => (None, join_paragraphs(briefing(), prompt)),
         // A run for one task gets no team briefing, but its role's instructions.
         Brief::None if launch.spec.task.is_some() => {
@@ -233,6 +233,7 @@ pub(super) fn environment(
         launch.spec.env.iter().map(|(name, value)| (name.clone(), values.fill_value(value)));
     let extra: Vec<_> = command.env.iter().cloned().chain(filled).collect();
     let mut env = environ::compose(&inherited, &batch.settings.env, &extra, &identity);
+    environ::add_defaults(&mut env, &profile.launch.default_env);
     env.push(("PWD".into(), member.cwd.clone().into()));
     env
 }
