@@ -98,8 +98,8 @@ pub(super) struct TrackedMember {
     pub(super) since: Timestamp,
     /// Start of the time that it has owed an answer.
     pub(super) owes_since: Option<Timestamp>,
-    /// It has owed an answer for too long, and that was reported.
-    pub(super) unresponsive: bool,
+    /// The number of checks whether it has taken the assignment that it owes an answer to.
+    pub(super) answer_checks: u64,
     /// The usage limit that it has reached.
     pub(super) limit: Option<RateLimit>,
     /// The start of the state in which it was asked to end for its budget.

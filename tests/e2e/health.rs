@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use std::fs;
+use std::time::Instant;
 
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Stage, binary, wait_for};
 
 const QUICK: &str = "[team]\nname = \"quick\"\nfinish = \"manual\"\nunresponsive_after = 1\n[[member]]\nname = \"ada\"\n\
                      profile = \"mute\"\n";
@@ -50,6 +51,7 @@ fn cr_02_unresponsive_member_is_reported_and_keeps_running() {
     let reason = shown["reason"].as_str().expect("a reason");
     assert!(
         reason.starts_with("task #1 was assigned to it ")
+            && reason.contains("has not taken the message")
             && reason.ends_with("its screen ends with: thinking hard"),
         "{reason}"
     );
@@ -69,6 +71,48 @@ fn cr_02_unresponsive_member_is_reported_and_keeps_running() {
     let shown =
         wait_for("status to follow", || Some(ada(&stage)).filter(|ada| ada["state"] == "working"));
     assert!(shown["reason"].as_str().is_some_and(|why| why.contains("on the way")), "{shown}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// A program that reads its mail, and does nothing else.
+const READER: &str = r#"
+about = "reads and rests"
+runs = "native"
+[launch]
+argv = [["sh", "-c", "while :; do \"$BIN\" inbox >/dev/null; sleep 0.1; done"]]
+prompt = "mailbox"
+[ready]
+when = "settled"
+settle_ms = 100
+"#;
+
+/// ST-06: a member that has taken its mail and rests is idle, however long it has not begun its
+/// task, which `status`, `explain` and the board say; a wait for it ends, and the lead gets no mail.
+#[test]
+fn st_06_member_that_rests_before_its_task_is_idle_and_not_unresponsive() {
+    let stage = Stage::without_tmux();
+    stage.profile("reader", READER);
+    let member = format!("profile = \"reader\"\nenv = {{ BIN = {:?} }}", binary());
+    let manifest = QUICK.replace("profile = \"mute\"", &member);
+    stage.phalanx(&["up", &stage.file("quick.toml", &manifest), "--detach"]).expect(0);
+    stage.phalanx(&["task", "create", "Look", "--owner", "ada", "--", "true"]).expect(0);
+    let given = Instant::now();
+    let shown = wait_for("it has taken its mail", || {
+        Some(ada(&stage)).filter(|ada| ada["state"] == "idle")
+    });
+    assert_eq!(shown["reason"], json!("has not begun #1"));
+    // Long after the time of `unresponsive_after`, and after two checks.
+    wait_for("three seconds", || (given.elapsed().as_secs() >= 3).then_some(()));
+    let shown = ada(&stage);
+    assert_eq!((&shown["state"], &shown["reason"]), (&json!("idle"), &json!("has not begun #1")));
+    stage.phalanx(&["wait", "ada", "--until", "idle", "--timeout", "5"]).expect(0);
+    let told = stage.phalanx(&["explain", "ada"]).expect(0).stdout;
+    assert!(told.contains("`phalanx task complete 1`"), "{told}");
+    let board = stage.phalanx(&["status"]).expect(0).stdout;
+    assert!(board.contains("owner has not begun it"), "{board}");
+    assert_eq!(stage.journal("quick").iter().filter(|e| e["event"] == "member_health").count(), 0);
+    assert_eq!(stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).json(), json!([]));
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

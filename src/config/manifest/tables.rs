@@ -151,7 +151,8 @@ pub(super) struct TeamTable {
     max_per_member: Option<AtLeast<1>>,
     /// Seconds in which a member's request can be answered.
     answer_within: Option<AtLeast<1>>,
-    /// Seconds until a member that has not started an assigned task counts as unresponsive.
+    /// Seconds until a member that rests and has not taken the assignment of a task counts as
+    /// unresponsive.
     unresponsive_after: Option<AtLeast<1>>,
     /// Reaction to a member that hangs.
     on_hang: Option<Choice<OnHang>>,

@@ -1,5 +1,5 @@
-//! Detection of members that do not start their assigned task. A silent member is reported once
-//! each time and never stopped for it: only exited members are acted upon (CR-02).
+//! Detection of members that rest and do not take the assignment of a task. A silent member is
+//! reported once each time and never stopped for it: only exited members are acted upon (CR-02).
 
 use crate::effect::Effect;
 use crate::state::{State, TrackedMember};
@@ -21,26 +21,32 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     {
         let Some(task) = owed(view) else {
             view.owes_since = None;
-            if std::mem::take(&mut view.unresponsive) {
+            if std::mem::take(&mut view.answer_checks) > 0 {
                 effects.push(health_effect(name, view, None));
             }
             continue;
         };
-        let for_ms = now.since(*view.owes_since.get_or_insert(now));
-        if !view.unresponsive && for_ms >= state.unresponsive_after_ms {
-            view.unresponsive = true;
-            effects.push(health_effect(name, view, Some(Silence::NotStarted { task, for_ms })));
+        let since = *view.owes_since.get_or_insert(now);
+        if now >= next_check(since, view.answer_checks, state.unresponsive_after_ms) {
+            view.answer_checks += 1;
+            let silence = Silence::NotTaken { task, for_ms: now.since(since) };
+            effects.push(health_effect(name, view, Some(silence)));
         }
     }
 }
 
-/// Returns the assigned task that a member could start but has not. A requested shutdown has a
-/// deadline of its own, and a member that waits for a plan or permission is owed an answer itself.
-/// One at its usage limit cannot start anything.
+/// Returns the assigned task that a member could start but has not. A working member takes its mail
+/// after its turn. A requested shutdown has a deadline of its own, and a member that waits for a
+/// plan or permission is owed an answer itself. One at its usage limit cannot start anything.
 fn owed(view: &TrackedMember) -> Option<TaskId> {
-    let can_start =
-        view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
+    let can_start = view.reads_mail && view.state == MemberState::Idle;
     view.given.filter(|_| can_start && view.limit.is_none())
+}
+
+/// Returns the time of the next check, after so many. A member that takes its mail late is well
+/// again at the next one.
+fn next_check(owes_since: Timestamp, checks: u64, after_ms: u64) -> Timestamp {
+    owes_since.plus_ms(after_ms.saturating_mul(checks + 1))
 }
 
 fn health_effect(name: &MemberName, view: &TrackedMember, silence: Option<Silence>) -> Effect {
@@ -49,6 +55,7 @@ fn health_effect(name: &MemberName, view: &TrackedMember, silence: Option<Silenc
 
 /// Returns the time at which the next answer becomes overdue.
 pub(super) fn next_silence(state: &State) -> Option<Timestamp> {
-    let waits = state.members.values().filter(|view| !view.unresponsive && view.ending.is_none());
-    waits.filter_map(|view| Some(view.owes_since?.plus_ms(state.unresponsive_after_ms))).min()
+    let after = state.unresponsive_after_ms;
+    let waits = state.members.values().filter(|view| view.ending.is_none());
+    waits.filter_map(|view| Some(next_check(view.owes_since?, view.answer_checks, after))).min()
 }

@@ -138,7 +138,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         ended_for_budget: None,
         activity: None,
         restarts: false,
-        unresponsive: record.unresponsive.is_some(),
+        answer_checks: u64::from(record.unresponsive.is_some()),
         kind: state.maker(&record.name),
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
         quiet: None,

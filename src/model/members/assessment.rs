@@ -137,6 +137,8 @@ pub struct Evidence<'e> {
     pub task: Option<TaskId>,
     /// A task that a worker is about to begin.
     pub next_task: Option<TaskId>,
+    /// A task that was assigned to it, which it could begin.
+    pub given: Option<TaskId>,
     /// The screen as read for this decision; `None` if it was not read.
     pub screen: Option<&'e ScreenSign>,
     pub now: Timestamp,
@@ -309,7 +311,7 @@ fn held_up(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
         return Some(Assessment::new(doing, since, because).with_reason(Some(reason)));
     }
     let silent = record.unresponsive.as_ref()?;
-    let because = "it has not begun what it was given";
+    let because = "it has not taken the assignment of a task, or hangs";
     let silence = Assessment::new(Doing::Unresponsive, None, because);
     Some(silence.with_reason(Some(silent.clone())))
 }
@@ -414,7 +416,9 @@ fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
         (true, _) => "the team file says that it is not active, and it has taken all mail",
         (false, _) => "it reported that it rests, and it has taken all mail",
     };
-    Assessment::new(Doing::Idle, rests_since, because).with_reason(reason)
+    let not_begun = evidence.given.filter(|_| evidence.task.is_none());
+    let not_begun = not_begun.map(|task| format!("has not begun #{task}"));
+    Assessment::new(Doing::Idle, rests_since, because).with_reason(not_begun.or(reason))
 }
 
 fn untaken(evidence: &Evidence) -> Option<Assessment> {

@@ -7,6 +7,8 @@ use crate::members::output;
 use crate::{Context, OpsError};
 use model::board::task::Task;
 use model::id::{Incarnation, MemberName, TaskId};
+use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
 use model::team::event::{EventKind, Note};
 use model::team::settings::OnHang;
 use model::text;
@@ -22,8 +24,9 @@ const LONGEST: usize = 160;
 /// A silence that has lasted for the set time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Silence {
-    /// The member was given the task and has not started it.
-    NotStarted { task: TaskId, for_ms: u64 },
+    /// The member was given the task, and rests; it has not started it. It is silent if it has not
+    /// taken the assignment.
+    NotTaken { task: TaskId, for_ms: u64 },
     /// The task is in progress, and nothing has changed; `on_hang` follows.
     Hang { task: TaskId, for_ms: u64, on_hang: OnHang },
 }
@@ -31,16 +34,16 @@ pub enum Silence {
 impl Silence {
     fn task(self) -> TaskId {
         match self {
-            Silence::NotStarted { task, .. } | Silence::Hang { task, .. } => task,
+            Silence::NotTaken { task, .. } | Silence::Hang { task, .. } => task,
         }
     }
 }
 
 /// Records a silence, or its end, in the run's record and the journal, and reports a silence to the
-/// lead's mailbox. A later run of the name is left alone.
+/// lead's mailbox; what is recorded already, once. A later run of the name is left alone.
 ///
 /// # Errors
-/// A record, journal or mailbox that cannot be written.
+/// A record, journal or mailbox that cannot be read or written.
 pub fn record_silence(
     ctx: &Context,
     team: &TeamStore,
@@ -48,12 +51,19 @@ pub fn record_silence(
     incarnation: &Incarnation,
     silence: Option<Silence>,
 ) -> Result<(), OpsError> {
+    let silence = match silence {
+        Some(Silence::NotTaken { task, .. }) if has_taken(team, name, task)? => None,
+        silence => silence,
+    };
     let reason = silence.map(|silence| describe(silence, &screen(ctx, team, name)));
     let written = team.change_record(name, incarnation, |record| {
-        record.unresponsive.clone_from(&reason);
-        record.state
+        let is_news = record.unresponsive.is_some() != reason.is_some();
+        if is_news {
+            record.unresponsive.clone_from(&reason);
+        }
+        is_news.then_some(record.state)
     })?;
-    let Some(state) = written else { return Ok(()) };
+    let Some(Some(state)) = written else { return Ok(()) };
     let event = rand::uuid();
     let (now, before) = match silence {
         Some(_) => ("unresponsive", state.as_str()),
@@ -76,11 +86,23 @@ pub fn record_silence(
     Ok(())
 }
 
+/// Returns true if no assignment of the task waits in the member's mailbox.
+fn has_taken(team: &TeamStore, name: &MemberName, task: TaskId) -> Result<bool, OpsError> {
+    let is_assignment = |envelope: &Envelope| match Message::parse(&envelope.text) {
+        Message::TaskAssignment(assignment) => assignment.task_id == task.to_string(),
+        _ => false,
+    };
+    Ok(team.mailbox(name).unread_where(is_assignment)?.is_empty())
+}
+
 fn describe(silence: Silence, screen: &str) -> String {
     match silence {
-        Silence::NotStarted { task, for_ms } => {
+        Silence::NotTaken { task, for_ms } => {
             let ago = time::human(for_ms);
-            format!("task #{task} was assigned to it {ago} ago and has not been started; {screen}")
+            format!(
+                "task #{task} was assigned to it {ago} ago, and it has not taken the message; \
+                 {screen}"
+            )
         }
         Silence::Hang { task, for_ms, .. } => format!(
             "task #{task} is in progress, and for {} it has printed nothing, read no mail and not changed the task; \
@@ -101,7 +123,7 @@ fn compose_message(name: &MemberName, silence: Silence, reason: &str) -> String 
                 "It is still running, but its tasks are free for other members. End it with `phalanx shutdown {name}`."
             )
         }
-        Silence::Hang { on_hang: OnHang::Report, .. } | Silence::NotStarted { .. } => format!(
+        Silence::Hang { on_hang: OnHang::Report, .. } | Silence::NotTaken { .. } => format!(
             "It is still running, and phalanx has not touched it. Check its screen with `phalanx peek {name}`, \
              send it a message, reassign the task, or end it with `phalanx shutdown {name}`."
         ),

@@ -38,6 +38,8 @@ pub(crate) struct TeamEvidence<'t> {
     working: BTreeMap<String, TaskId>,
     /// The task that each idle worker is about to claim.
     next: BTreeMap<String, TaskId>,
+    /// The task that was assigned to each member and that it could begin.
+    given: BTreeMap<String, TaskId>,
 }
 
 impl<'t> TeamEvidence<'t> {
@@ -72,12 +74,18 @@ impl<'t> TeamEvidence<'t> {
             requests,
             working: board.working(),
             next: board.next_for_workers(&idle),
+            given: board.given(),
         }
     }
 
     /// Returns the task in progress that a member owns.
     pub(crate) fn task_of(&self, name: &MemberName) -> Option<TaskId> {
         self.working.get(&name.folded()).copied()
+    }
+
+    /// Returns the task that was assigned to a member and that it could begin.
+    pub(crate) fn given_to(&self, name: &MemberName) -> Option<TaskId> {
+        self.given.get(&name.folded()).copied()
     }
 
     /// Decides what a member is doing. `screen` is its screen, if it was read for this.
@@ -118,6 +126,7 @@ impl<'t> TeamEvidence<'t> {
             request: self.requests.get(&folded),
             task: self.task_of(name),
             next_task: self.next.get(&folded).copied(),
+            given: self.given_to(name),
             screen,
             now: now(),
         });

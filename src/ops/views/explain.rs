@@ -13,7 +13,7 @@ use crate::members::status::ShownState;
 use crate::members::{backends, output};
 use crate::{Context, OpsError, now};
 use model::decisions::question::Question;
-use model::id::{MemberName, RequestId, TeamName};
+use model::id::{MemberName, RequestId, TaskId, TeamName};
 use model::members::assessment::Doing;
 use model::members::launch::WELL_AFTER_MS;
 use model::members::lifecycle::MemberState;
@@ -131,7 +131,8 @@ pub fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Exp
     let answers = run.as_ref().is_none_or(|run| run.answers);
     let verdict = record.filter(|_| answers).and_then(|r| verdict(ctx, team, r));
     let is_listed = listed.is_some();
-    let advice = advice(&state, record, is_listed, &name, asked.first().map(|q| &q.id));
+    let request = asked.first().map(|q| &q.id);
+    let advice = advice(&state, record, is_listed, &name, request, evidence.given_to(&name));
     let asked = asked.iter().map(|q| format!("{} {}", q.kind.as_str(), q.id));
     Ok(Explained {
         team: team.name().clone(),
@@ -428,6 +429,7 @@ fn advice(
     is_listed: bool,
     name: &MemberName,
     request: Option<&RequestId>,
+    given: Option<TaskId>,
 ) -> String {
     let Some(record) = record else {
         return format!("`phalanx send {name} TEXT`; its own lead starts and ends it");
@@ -448,7 +450,13 @@ fn advice(
             Some(id) => format!("`phalanx answer {id} --approve`, or `--reject --reason TEXT`"),
             None => need.remedy(name),
         },
-        Doing::Idle => format!("`phalanx send {name} TEXT` gives it work"),
+        Doing::Idle => match given {
+            Some(task) => format!(
+                "`phalanx send {name} TEXT` asks it to begin #{task}, `phalanx task complete \
+                 {task}` closes it if the work is done"
+            ),
+            None => format!("`phalanx send {name} TEXT` gives it work"),
+        },
         Doing::Running => {
             format!(
                 "`phalanx logs {name}` shows its output, `phalanx shutdown {name} --force` ends it"

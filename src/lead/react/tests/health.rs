@@ -29,22 +29,34 @@ fn health(effects: &[Effect]) -> Vec<Option<Silence>> {
     silences.collect()
 }
 
-/// CR-02, MSG-13: silence is reported once, at its time, and has no other effect.
+/// CR-02, MSG-13: whether a member is silent is checked at its time and again after as long, and has
+/// no other effect.
 #[test]
-fn cr_02_msg_13_silent_member_is_reported_once_and_not_stopped() {
+fn cr_02_msg_13_silent_member_is_checked_and_not_stopped() {
     let mut state = assigned();
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(PATIENCE_MS)), "the driver wakes for it");
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS - 1)), []);
     let effects = react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS));
     assert_eq!(
         health(&effects),
-        [Some(Silence::NotStarted { task: TaskId(1), for_ms: PATIENCE_MS })]
+        [Some(Silence::NotTaken { task: TaskId(1), for_ms: PATIENCE_MS })]
     );
     assert_eq!(effects.len(), 1, "no end, no request: {effects:?}");
-    assert_eq!(state.next_tick(), None);
-    for later in [1, PATIENCE_MS, 100 * PATIENCE_MS] {
-        assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS + later)), []);
-    }
+    let again = NOW.plus_ms(2 * PATIENCE_MS);
+    assert_eq!(state.next_tick(), Some(again));
+    assert_eq!(react(&mut state, Event::Tick, again.minus_ms(1)), []);
+    let effects = react(&mut state, Event::Tick, again);
+    assert_eq!((effects.len(), health(&effects).len()), (1, 1), "{effects:?}");
+}
+
+/// MSG-13: a member that works takes its mail after its turn, however long that is.
+#[test]
+fn msg_13_working_member_is_not_checked() {
+    let mut state = assigned();
+    let mut works = record("ann", 1, "worker");
+    works.state = MemberState::Working;
+    react(&mut state, Event::Members(vec![works]), NOW);
+    assert_eq!(health(&react(&mut state, Event::Tick, NOW.plus_ms(100 * PATIENCE_MS))), []);
 }
 
 /// ID-07: a running member stays on the roster, whatever another program writes to the team file.

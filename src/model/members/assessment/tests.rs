@@ -33,6 +33,7 @@ struct Case {
     asked_at: Timestamp,
     task: Option<TaskId>,
     next_task: Option<TaskId>,
+    given: Option<TaskId>,
     screen: Option<ScreenSign>,
     reason: Option<String>,
     prompt: Option<&'static str>,
@@ -59,6 +60,7 @@ impl Case {
             asked_at: Timestamp(990_000),
             task: None,
             next_task: None,
+            given: None,
             screen: None,
             reason: None,
             prompt: None,
@@ -148,10 +150,24 @@ impl Case {
             request: request.as_ref(),
             task: self.task,
             next_task: self.next_task,
+            given: self.given,
             screen: self.screen.as_ref(),
             now: NOW,
         })
     }
+}
+
+/// ST-06: a member that has taken its mail and rests answers, whatever it has not begun.
+#[test]
+fn st_06_member_that_has_not_begun_its_task_is_idle_with_the_reason() {
+    let given = Some(TaskId(7));
+    let idle = Case { given, is_active: Some(false), ..Case::of("claude", Idle) };
+    let found = idle.assess();
+    assert_eq!((&found.doing, found.reason.as_deref()), (&Doing::Idle, Some("has not begun #7")));
+    let late = Case { untaken: 1, mail_since: Timestamp(0), ..idle };
+    assert_eq!(late.assess().doing, Doing::Unresponsive, "it has not taken the assignment");
+    let works = Case { given, task: Some(TaskId(6)), ..Case::of("codex", Idle) };
+    assert_eq!(works.assess().reason, None, "it has a task");
 }
 
 /// ST-05: the screen of a program shows the same while its request is open and after it was lost.
@@ -383,6 +399,7 @@ fn member_without_a_record_is_what_the_team_file_says() {
             request: None,
             task: None,
             next_task: None,
+            given: None,
             screen: None,
             now: NOW,
         };

@@ -45,6 +45,7 @@ fn decide(
         request,
         task: None,
         next_task: None,
+        given: None,
         screen,
         now: NOW,
     };
