@@ -151,6 +151,24 @@ impl Setup {
         Ok((names, self.one_team(&teams)?))
     }
 
+    /// As [`Setup::addressed`], with a team that `make` makes where none is named and none is there.
+    /// Also returns whether it did.
+    pub(super) fn addressed_or_made<'g>(
+        &self,
+        given: &[&'g str],
+        action: Action,
+        make: impl FnOnce() -> Result<TeamStore, Failure>,
+    ) -> Result<(TeamStore, Vec<&'g str>, bool), Failure> {
+        let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
+        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        if self.one_team(&teams)?.is_some() || !self.ctx.store.teams()?.is_empty() {
+            return Ok((self.authorize(self.resolve(&teams)?, action, &[])?, names, false));
+        }
+        let team = make()?;
+        ops::authority::enter(&self.ctx, &team, action, &[])?;
+        Ok((team, names, true))
+    }
+
     fn parse_addresses<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
         let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
         let teams: Vec<&str> = teams.into_iter().flatten().collect();

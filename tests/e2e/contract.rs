@@ -20,7 +20,7 @@ fn every_verb_exits_3_without_a_team() {
         &["restart", "ann"],
         &["team", "show"],
         &["team", "delete"],
-        &["spawn", "ann"],
+        &["spawn", "ann", "--dry-run"],
         &["send", "ann", "hello"],
         &["broadcast", "hello"],
         &["handoff", "send", "ann", "--type", "note", "--body", "{}"],

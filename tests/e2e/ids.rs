@@ -229,7 +229,7 @@ fn verb_without_its_name_and_without_a_team_says_how_to_make_one() {
         let said = stage.phalanx(&[verb]).expect(2).stderr;
         assert!(said.starts_with(&format!("error: `{verb}` needs a ")), "{said}");
         assert!(
-            said.contains("; there is no team\nhint: create one: `phalanx up MANIFEST`"),
+            said.contains("; there is no team\nhint: create one: `phalanx spawn NAME`, "),
             "{said}"
         );
     }

@@ -24,9 +24,39 @@ fn bare_phalanx_shows_next_steps_and_teams() {
     assert_eq!(
         document["teams"][0],
         json!({ "name": "demo", "is_foreign": false, "members": 1, "lead": null,
-                "stopped_by_restart": [], "needs": [], "problem": null })
+                "stopped": [], "needs": [], "problem": null })
     );
     stage.phalanx(&["down"]).expect(0);
+}
+
+/// SP-20: where no team is, `spawn` makes one that is named after the directory, and leads it; a
+/// start that fails leaves none behind.
+#[test]
+fn sp_20_spawn_makes_and_leads_the_team_that_is_missing() {
+    let stage = Stage::without_tmux();
+    let teams = || stage.phalanx(&["--json", "team", "list"]).expect(0).json();
+    stage.phalanx(&["spawn", "ann", "--dry-run", "--", "sleep", "300"]).expect(3);
+    stage.phalanx(&["spawn", "ann", "-t", "other", "--", "sleep", "300"]).expect(3);
+    stage.phalanx(&["spawn", "ann", "--", "no-such-program"]).expect(1);
+    assert_eq!(teams(), json!([]));
+
+    let run = stage.phalanx(&["spawn", "ann", "ben", "--", "sleep", "300"]).expect(0);
+    assert!(run.stderr.contains("made team work, which process "), "{run:?}");
+    let lead = |status: &serde_json::Value| status["lead"]["pid"].clone();
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["members"].as_array().map(Vec::len), Some(2), "{status}");
+    assert!(lead(&status).is_i64(), "{status}");
+    let run = stage.phalanx(&["spawn", "cid", "--", "sleep", "300"]).expect(0);
+    assert!(!run.stderr.contains("made team"), "{run:?}");
+    let later = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!((lead(&later), teams().as_array().map(Vec::len)), (lead(&status), Some(1)));
+    stage.phalanx(&["down", "--force"]).expect(0);
+
+    stage.phalanx(&["spawn", "ann", "--no-lead", "--", "sleep", "300"]).expect(0);
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["lead"], json!(null), "{status}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
 }
 
 #[test]

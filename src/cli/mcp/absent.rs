@@ -42,6 +42,7 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("spawn", "unique", "", "the tool always appends a number"),
     ("spawn", "env_file", "`env`", "the tool takes the variables themselves"),
     ("spawn", "wrap", "", PERSON),
+    ("spawn", "no_lead", "", ONE_TEAM),
     ("profile test", "", "", PERSON),
     ("profile learn", "", "", TERMINAL),
     ("template list", "", "", "`up` is not a tool"),

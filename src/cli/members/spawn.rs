@@ -15,6 +15,9 @@ use crate::mail::scope::{ChatArg, ScopeArgs};
 use crate::members::start::{how_to_watch, start};
 use crate::read::text_from;
 use crate::setup::Setup;
+use crate::team::background::start_background_lead;
+use crate::team::compose::team_name;
+use crate::team::deletion::delete_team;
 use crate::{interrupt, json};
 use backend::choose::Chosen;
 use model::board::policy::Pull;
@@ -29,7 +32,7 @@ use model::members::mode::Mode;
 use model::members::placement::{BackendKind, Layout};
 use model::team::host::HostChoice;
 use model::team::role::Tools;
-use model::team::settings::BackendChoice;
+use model::team::settings::{BackendChoice, MAX_MEMBERS, Settings};
 use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest, check_branch, check_revision};
 use model::text;
 use model::value::As;
@@ -162,6 +165,10 @@ pub(crate) struct SpawnArgs {
     #[arg(long)]
     #[serde(skip)]
     pub(crate) unique: bool,
+    /// Do not start a lead for a team that this command makes, because there is none.
+    #[arg(long)]
+    #[serde(skip)]
+    pub(crate) no_lead: bool,
     /// Print what would be started, and start nothing.
     #[arg(long)]
     #[serde(default)]
@@ -209,10 +216,41 @@ fn revision(given: &str) -> Result<String, String> {
 }
 
 pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
-    let (team, names) = setup
-        .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
-    args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
+    let given: Vec<&str> = args.names.iter().map(String::as_str).collect();
+    if args.dry_run {
+        let (team, names) = setup.addressed(&given, Action::Spawn)?;
+        args.names = names.into_iter().map(str::to_owned).collect();
+        return spawn_in(setup, &team, args);
+    }
+    let (team, names, is_made) =
+        setup.addressed_or_made(&given, Action::Spawn, || make_team(setup))?;
+    let leads = is_made && !args.no_lead;
+    args.names = names.into_iter().map(str::to_owned).collect();
+    let started = spawn_in(setup, &team, args);
+    let has_members = !is_made || team.team()?.teammates().next().is_some();
+    if !has_members {
+        delete_team(&setup.ctx, &team, |_| {})?;
+        return started;
+    }
+    if leads {
+        let pid = start_background_lead(setup, &team, &["lead"])?;
+        setup.out.print_message(&format!(
+            "made team {0}, which process {pid} leads in the background; `phalanx down` ends it",
+            team.name()
+        ));
+    }
+    started
+}
+
+/// Makes a team that is named after the directory.
+fn make_team(setup: &Setup) -> Result<TeamStore, Failure> {
+    let name = team_name(&setup.ctx.caller.cwd, None);
+    let settings = Settings::by_hand(MAX_MEMBERS);
+    Ok(ops::team::create(&setup.ctx, &name, "", None, &settings, false)?)
+}
+
+fn spawn_in(setup: &Setup, team: &TeamStore, args: SpawnArgs) -> VerbResult {
     let options = SpawnOptions {
         backend: args.backend,
         until: args.until,
@@ -225,19 +263,19 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     let chat = options.scope.chat.clone().or(own.map(|own| own.as_str().to_owned()));
     let dry_run = args.dry_run;
     let delegated =
-        args.task.as_ref().map(|task| ops::board::task::find(&team, task)).transpose()?;
+        args.task.as_ref().map(|task| ops::board::task::find(team, task)).transpose()?;
     let has_prompt = args.prompt.is_some() || args.prompt_file.is_some();
     let specs = launch_specs(args, chat)?;
-    ops::board::task::may_delegate(&setup.ctx, &team, delegated, has_prompt, &specs)?;
+    ops::board::task::may_delegate(&setup.ctx, team, delegated, has_prompt, &specs)?;
     if dry_run {
-        return print_dry_runs(setup, &team, &specs, &options);
+        return print_dry_runs(setup, team, &specs, &options);
     }
     for line in ops::starting::agents::advice(&setup.ctx, &specs)? {
         setup.out.print_message(&format!("warning: {line}"));
     }
     let names: Vec<String> = specs.iter().map(|spec| spec.name.clone()).collect();
     let runtime = interrupt::runtime()?;
-    let batch = runtime.block_on(start(setup, &team, specs, options));
+    let batch = runtime.block_on(start(setup, team, specs, options));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
     batch.fallbacks.iter().for_each(|fallback| setup.out.print_message(&fallback.to_string()));
@@ -247,17 +285,17 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         .for_each(|warning| setup.out.print_message(&format!("warning: {}", text::line(warning))));
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
-        return Err(end_started(setup, &team, &started));
+        return Err(end_started(setup, team, &started));
     }
     if let (Some(id), Some(one)) = (delegated, started.first()) {
         let name = MemberName::existing(&one.name).map_err(OpsError::from)?;
-        ops::board::task::delegate(&setup.ctx, &team, id, &name)?;
+        ops::board::task::delegate(&setup.ctx, team, id, &name)?;
     }
     let Chosen { backend, why, .. } = &batch.chosen;
     if started.iter().any(|one| one.backend == *backend) {
         setup.out.print_message(&format!("backend {}: {why}", backend.as_str()));
     }
-    report(setup, &team, &names, batch.results)
+    report(setup, team, &names, batch.results)
 }
 
 /// Rejects a name that is given twice, and one branch for several worktrees.

@@ -11,7 +11,8 @@ use store::{DatabaseError, StoreError};
 use worktree::WorktreeError;
 
 /// The hint for commands that need a team where none exists.
-pub const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
+pub const NO_TEAM: &str =
+    "create one: `phalanx spawn NAME`, `phalanx up MANIFEST` or `phalanx team create NAME`";
 
 /// Lists the known names, after a suggestion of the nearest.
 pub(super) fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
