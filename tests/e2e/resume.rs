@@ -314,7 +314,7 @@ fn cr_18_team_stopped_by_a_restart_is_named_and_resumed_as_a_whole() {
     }
 
     let page = stage.phalanx(&[]).expect(0).stdout;
-    assert!(page.contains("demo was stopped when the machine restarted: ada, ben\n"), "{page}");
+    assert!(page.contains("demo has ended without a request: ada, ben\n"), "{page}");
     assert!(page.contains("phalanx resume --all -t demo "), "{page}");
     assert!(!page.contains("Needs you"), "the command sees to all of it: {page}");
     stage.phalanx(&["resume", "--all", "ada"]).expect(2);

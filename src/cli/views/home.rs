@@ -3,17 +3,20 @@
 use serde_json::json;
 
 use crate::args::Global;
+use crate::ending::shutdown::{DownArgs, down};
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::members::resume::resume_team;
 use crate::members::start::START;
 use crate::out::Out;
 use crate::read::is_confirmed;
 use crate::setup::Setup;
+use crate::team::background::start_background_lead;
 use crate::terminal::theme::can_draw;
 use crate::watch::args::WatchArgs;
 use crate::watch::watch;
 use model::id::MemberName;
 use ops::authority::Action;
+use ops::members::lead::Life;
 use ops::views::overview::{Overview, TeamGlance, overview};
 use sys::{env, fs};
 
@@ -34,30 +37,59 @@ pub(crate) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbRes
                 && can_draw(&setup)
                 && watches(&setup) =>
         {
-            offer_to_resume(&setup)?;
+            if !offer_to_go_on(&setup)? {
+                return Ok(Exit::DONE);
+            }
             watch(setup, global, &WatchArgs::default())
         }
         setup => home(setup.as_ref(), out),
     }
 }
 
-/// Offers to start a team again that a restart of the machine has stopped.
-fn offer_to_resume(setup: &Setup) -> Result<(), Failure> {
-    let Some(team) = setup.team_to_watch(None)? else { return Ok(()) };
-    let stopped = ops::starting::resume::stopped_by_restart(&team)?;
-    if stopped.is_empty() || !setup.ctx.speaker.is_lead() {
-        return Ok(());
+/// Offers to go on with a team whose lead has died: to start the members again that have died, too,
+/// to lead those that live, or to delete what nobody is left in. Returns false if that ended it.
+fn offer_to_go_on(setup: &Setup) -> Result<bool, Failure> {
+    let Some(team) = setup.team_to_watch(None)? else { return Ok(true) };
+    let name = team.name();
+    let stopped = ops::starting::resume::stopped_with_lead(&team)?;
+    let lead = ops::members::lead::find_lead(&team)?;
+    let has_dead_lead = lead.is_some_and(|lead| lead.alive == Life::Dead);
+    if !setup.ctx.speaker.is_lead() || (stopped.is_empty() && !has_dead_lead) {
+        return Ok(true);
     }
-    let names: Vec<&str> = stopped.iter().map(MemberName::as_str).collect();
-    let words =
-        format!("{} was stopped when the machine restarted: {}", team.name(), names.join(", "));
-    setup.out.print_message(&words);
-    if is_confirmed("start it again, with its conversations?")? {
-        resume_team(setup, START)?;
-    } else {
-        setup.out.print_message("`phalanx resume --all` does it later");
+    let later =
+        |command: &str| setup.out.print_message(&format!("`{command} -t {name}` does it later"));
+    if !stopped.is_empty() {
+        let names: Vec<&str> = stopped.iter().map(MemberName::as_str).collect();
+        let words = format!("{name} has ended without a request: {}", names.join(", "));
+        setup.out.print_message(&words);
+        if is_confirmed("start it again, with its conversations?")? {
+            resume_team(setup, START)?;
+        } else {
+            later("phalanx resume --all");
+        }
+        return Ok(true);
     }
-    Ok(())
+    let living = ops::members::status::live_members(&team)?;
+    if !living.is_empty() {
+        let names: Vec<&str> = living.iter().map(MemberName::as_str).collect();
+        let words = format!("the lead of {name} has died; its members run: {}", names.join(", "));
+        setup.out.print_message(&words);
+        if is_confirmed("lead them in the background?")? {
+            ops::team::lease::may_adopt(&setup.ctx, &team, false)?;
+            start_background_lead(setup, &team, &["adopt"])?;
+        } else {
+            later("phalanx adopt --detach");
+        }
+        return Ok(true);
+    }
+    setup.out.print_message(&format!("the lead of {name} has died, and no member is left"));
+    if is_confirmed("delete its files?")? {
+        down(setup, &DownArgs { reason: None, deadline: 0, force: false, report: None })?;
+        return Ok(false);
+    }
+    later("phalanx down");
+    Ok(true)
 }
 
 /// Returns true if there is a team that the caller may watch, or several to choose from.
@@ -101,7 +133,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         return vec![manifest, second, third];
     };
     let name = &team.name;
-    let first = if !team.stopped_by_restart.is_empty() {
+    let first = if !team.stopped.is_empty() {
         step(format!("phalanx resume --all -t {name}"), "start it again, with its conversations")
     } else if team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
         step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
@@ -126,9 +158,9 @@ mod tests {
         let lead =
             lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
         let name = TeamName::new("demo").expect("name");
-        let (stopped_by_restart, needs) = (Vec::new(), Vec::new());
+        let (stopped, needs) = (Vec::new(), Vec::new());
         let is_foreign = false;
-        TeamGlance { name, is_foreign, members, lead, stopped_by_restart, needs, problem: None }
+        TeamGlance { name, is_foreign, members, lead, stopped, needs, problem: None }
     }
 
     fn commands(teams: Vec<TeamGlance>, has_manifest: bool) -> Vec<String> {
@@ -147,8 +179,8 @@ mod tests {
         let led = commands(vec![team(2, Some(Life::Alive))], true);
         assert_eq!(led, ["status -t demo", "attach -t demo", "down -t demo"]);
         assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
-        let stopped_by_restart = vec![MemberName::new("ann").expect("name")];
-        let stopped = TeamGlance { stopped_by_restart, ..team(2, Some(Life::Dead)) };
+        let stopped = vec![MemberName::new("ann").expect("name")];
+        let stopped = TeamGlance { stopped, ..team(2, Some(Life::Dead)) };
         assert_eq!(commands(vec![stopped], false)[0], "resume --all -t demo");
         let broken = TeamGlance { problem: Some("torn".to_owned()), ..team(0, None) };
         assert_eq!(commands(vec![broken], false)[0], "init");

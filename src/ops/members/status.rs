@@ -70,15 +70,23 @@ fn as_word<S: Serializer>(doing: &Doing, serializer: S) -> Result<S::Ok, S::Erro
 }
 
 impl LeadSeen {
-    /// Returns the command for a team whose lead has died. What another program made and has left
-    /// without a running member is only files.
+    /// Returns the command for a team whose lead has died: members that died, too, are started
+    /// again, and led; without a member only files are left. `has_left` is true if a member that
+    /// is no longer on the team can be started again.
     pub fn succession<'m>(
         &self,
         team: &str,
-        mut members: impl Iterator<Item = &'m MemberStatus>,
+        mut members: impl Iterator<Item = &'m MemberStatus> + Clone,
+        has_left: bool,
     ) -> String {
+        let has_died = |member: &MemberStatus| match member.state.doing {
+            Doing::Ended(state) => matches!(state, MemberState::Failed | MemberState::Disappeared),
+            _ => false,
+        };
         let is_over = |member: &MemberStatus| matches!(member.state.doing, Doing::Ended(_));
-        if self.program == lead::PHALANX || members.any(|member| !is_over(member)) {
+        if self.program == lead::PHALANX && (has_left || members.clone().any(has_died)) {
+            format!("phalanx resume --all -t {team}")
+        } else if members.any(|member| !is_over(member)) {
             format!("phalanx adopt -t {team}")
         } else {
             format!("phalanx down -t {team}")

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::authority::names::started_record;
 use crate::ending::remove;
 use crate::hosts;
+use crate::members::lead::{self, Life};
 use crate::members::{presence, profiles, status};
 use crate::starting::spawn;
 use crate::{Context, OpsError};
@@ -136,19 +137,22 @@ fn ended(
     }
 }
 
-/// Returns the members that a restart of the machine has stopped: they ran in another boot of it,
-/// without a request to end.
+/// Returns the members that have ended without a request, as their lead has: it was killed with
+/// them, as by the end of a container or of the tmux server, or they ran in another boot of the
+/// machine.
 ///
 /// # Errors
 /// Files of the team that cannot be read.
-pub fn stopped_by_restart(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+pub fn stopped_with_lead(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let boot = env::boot_id();
-    let is_of_another = |record: &MemberRecord| {
+    let has_dead_lead = lead::find_lead(team)?.is_some_and(|lead| lead.alive == Life::Dead);
+    let is_stopped = |record: &MemberRecord| {
         let other = record.boot_id.as_ref().is_some_and(|own| !boot.is_empty() && *own != boot);
-        other && !record.is_elsewhere && has_failed(record)
+        let is_gone = || record.exit.is_some() || presence::liveness(record) == Liveness::Dead;
+        (other || (has_dead_lead && is_gone())) && !record.is_elsewhere && has_failed(record)
     };
     let records = team.member_records()?.into_iter();
-    Ok(records.filter(is_of_another).map(|record| record.name).collect())
+    Ok(records.filter(is_stopped).map(|record| record.name).collect())
 }
 
 /// Returns true for an ended run that ended without a request: it failed, disappeared, or ended

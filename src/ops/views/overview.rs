@@ -20,8 +20,8 @@ pub struct TeamGlance {
     pub is_foreign: bool,
     pub members: usize,
     pub lead: Option<LeadSeen>,
-    /// The members that a restart of the machine has stopped.
-    pub stopped_by_restart: Vec<MemberName>,
+    /// The members that have ended as their lead has, and can be started again.
+    pub stopped: Vec<MemberName>,
     /// The needs that a person has to see to, oldest first.
     pub needs: Vec<AttentionItem>,
     /// The reason why the other fields are empty: files that cannot be read.
@@ -55,7 +55,7 @@ fn glance(ctx: &Context, name: TeamName, is_foreign: bool) -> TeamGlance {
         is_foreign,
         members: 0,
         lead: None,
-        stopped_by_restart: Vec::new(),
+        stopped: Vec::new(),
         needs: Vec::new(),
         problem: None,
     };
@@ -69,14 +69,14 @@ fn glance(ctx: &Context, name: TeamName, is_foreign: bool) -> TeamGlance {
 }
 
 fn with_needs(ctx: &Context, team: &TeamStore, glance: TeamGlance) -> Result<TeamGlance, OpsError> {
-    let stopped_by_restart = resume::stopped_by_restart(team)?;
+    let stopped = resume::stopped_with_lead(team)?;
     let mut needs = SnapshotReader::new(ctx, team).read(&BTreeSet::new())?.attention();
     // One command starts all of them again.
-    if !stopped_by_restart.is_empty() {
+    if !stopped.is_empty() {
         needs.retain(|need| {
-            let is_stopped = need.member.as_ref().is_some_and(|m| stopped_by_restart.contains(m));
+            let is_stopped = need.member.as_ref().is_some_and(|m| stopped.contains(m));
             !is_stopped && need.cause != AttentionCause::Lead
         });
     }
-    Ok(TeamGlance { stopped_by_restart, needs, ..glance })
+    Ok(TeamGlance { stopped, needs, ..glance })
 }

@@ -162,7 +162,9 @@ impl TeamSnapshot {
         }));
         items.extend(self.tasks.iter().filter_map(|task| self.stuck_task(task)));
         if let Some(lead) = &self.status.dead_lead {
-            let next = lead.succession(self.status.team.as_str(), self.status.members.iter());
+            let has_left = self.status.left.iter().any(|left| left.resumable);
+            let members = self.status.members.iter();
+            let next = lead.succession(self.status.team.as_str(), members, has_left);
             let why = format!("lead {} has died", lead.pid);
             items.push(self.about_lead(why, format!("`{next}`")));
         }

@@ -49,11 +49,10 @@ pub fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> Stri
     blocks.join("\n\n")
 }
 
-/// Names the members that a restart of the machine has stopped.
+/// Names the members that have ended as their lead has.
 fn stopped(team: &TeamGlance, paint: Paint) -> Option<String> {
-    let names: Vec<&str> = team.stopped_by_restart.iter().map(|name| name.as_str()).collect();
-    let words =
-        format!("{} was stopped when the machine restarted: {}", team.name, names.join(", "));
+    let names: Vec<&str> = team.stopped.iter().map(|name| name.as_str()).collect();
+    let words = format!("{} has ended without a request: {}", team.name, names.join(", "));
     (!names.is_empty()).then(|| paint.put(Tint::Warn, &text::line(&words)))
 }
 

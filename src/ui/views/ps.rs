@@ -57,6 +57,7 @@ fn dead_lead(team: &TeamOnMachine, root: &Path) -> Option<String> {
         lead,
         &text::line(team.team.as_str()),
         team.members.iter().map(|member| &member.status),
+        false,
     );
     if team.root == root {
         return Some(words);

@@ -72,7 +72,9 @@ fn lead(status: &Status, paint: Paint) -> String {
             paint.put(Tint::Dim, &format!("led by process {}{on_host} for {age}", lead.pid))
         }
         (None, Some(lead)) => {
-            let text = dead_lead_text(lead, status.team.as_str(), status.members.iter());
+            let has_left = status.left.iter().any(|left| left.resumable);
+            let members = status.members.iter();
+            let text = dead_lead_text(lead, status.team.as_str(), members, has_left);
             paint.put(Tint::Bad, &text)
         }
         (None, None) => paint.put(Tint::Dim, "no lead"),
@@ -83,9 +85,10 @@ fn lead(status: &Status, paint: Paint) -> String {
 pub(crate) fn dead_lead_text<'m>(
     lead: &LeadSeen,
     team: &str,
-    members: impl Iterator<Item = &'m MemberStatus>,
+    members: impl Iterator<Item = &'m MemberStatus> + Clone,
+    has_left: bool,
 ) -> String {
-    format!("lead {} died; `{}`", lead.pid, lead.succession(team, members))
+    format!("lead {} died; `{}`", lead.pid, lead.succession(team, members, has_left))
 }
 
 fn counts(tasks: &TaskCounts) -> String {
