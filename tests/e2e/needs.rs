@@ -86,3 +86,73 @@ fn tmux_st_04_up_and_phalanx_name_who_waits_and_what_to_type() {
     up.end();
     stage.assert_clean();
 }
+
+/// A native program that asks on its terminal, and writes down the answer.
+const ASKS: &str = r#"
+about = "asks whether it may trust its directory"
+runs = "native"
+[launch]
+argv = [["sh", "-c", "printf 'Trust this folder? %s\n> ' \"$PWD\"; read -r a; printf %s \"$a\" >\"answer-$PHALANX_AGENT_NAME\"; clear; exec sleep 300"]]
+prompt = "mailbox"
+[ready]
+when = "settled"
+settle_ms = 100
+[answers.trust]
+allow = "y\r"
+deny = "n\r"
+[[rule]]
+name = "trust"
+state = "dialog:trust"
+match = ['Trust this folder\? (?<text>\S+)\n>\s*\z']
+"#;
+
+/// ST-07: what a native program asks on its screen is a request: `spawn` and `wait` name it, it is
+/// listed and answered, and its keys are typed. One that a person answers on the screen is closed.
+fn native_dialogs_are_requests(stage: &Stage) {
+    stage.profile("asks", ASKS);
+    let run = stage.phalanx(&["spawn", "ann", "ben", "cid", "--profile", "asks"]).expect(0);
+    let place = stage.at("work").canonicalize().expect("path").display().to_string();
+    for name in ["ann", "ben", "cid"] {
+        let told = format!(
+            "{name} asks whether it may trust the directory: {place}; `phalanx answer {name} --approve`"
+        );
+        assert!(run.stderr.contains(&told), "{run:?}");
+    }
+    let waited = stage.phalanx(&["wait", "ann", "--until", "ready"]).expect(0).stdout;
+    assert!(waited.starts_with("ann waiting: it asks whether it may trust"), "{waited}");
+    let open = || stage.phalanx(&["--json", "requests"]).expect(0).json();
+    let listed = open();
+    assert_eq!(listed.as_array().map(Vec::len), Some(3), "{listed}");
+    assert!(listed.as_array().expect("a list").iter().all(|one| one["kind"] == "dialog"));
+    let shown = stage.phalanx(&["--json", "status"]).expect(0).json()["members"].clone();
+    assert!(
+        shown.as_array().expect("members").iter().all(|one| one["needs"] == "trust"),
+        "{shown}"
+    );
+
+    let yes = stage.phalanx(&["answer", "ann", "--approve"]).expect(0).stdout;
+    assert_eq!(yes, "ann: allowed: typed; the dialog closed\n");
+    stage.phalanx(&["answer", "ben", "--reject"]).expect(0);
+    stage.phalanx(&["type", "cid", "mine", "--enter"]).expect(0);
+    let answer =
+        |name: &str| std::fs::read_to_string(stage.at(&format!("work/answer-{name}"))).ok();
+    for (name, typed) in [("ann", "y"), ("ben", "n"), ("cid", "mine")] {
+        wait_for("the answer", || answer(name).filter(|text| text == typed));
+    }
+    wait_for("no request", || (open() == serde_json::json!([])).then_some(()));
+    stage.phalanx(&["answer", "cid", "--approve"]).expect(3);
+    let shown = stage.phalanx(&["--json", "status"]).expect(0).json()["members"].clone();
+    assert!(shown.as_array().expect("members").iter().all(|one| one["needs"].is_null()), "{shown}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn st_07_dialogs_of_native_programs_are_requests() {
+    native_dialogs_are_requests(&Stage::without_tmux());
+}
+
+#[test]
+fn tmux_st_07_dialogs_of_native_programs_are_requests() {
+    native_dialogs_are_requests(&Stage::new());
+}

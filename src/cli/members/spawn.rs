@@ -182,6 +182,10 @@ pub(crate) struct SpawnArgs {
     pub(crate) command: Vec<String>,
 }
 
+/// Time in which a program that has started may ask its first questions, such as whether it may
+/// trust the directory.
+const FIRST_QUESTIONS: Duration = Duration::from_secs(3);
+
 fn start_limit() -> Duration {
     Duration::from_secs(30)
 }
@@ -227,6 +231,8 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
         setup.addressed_or_made(&given, Action::Spawn, || make_team(setup))?;
     let leads = is_made && !args.no_lead;
     args.names = names.into_iter().map(str::to_owned).collect();
+    let members: Vec<MemberName> =
+        args.names.iter().filter_map(|name| MemberName::existing(name).ok()).collect();
     let started = spawn_in(setup, &team, args);
     let has_members = !is_made || team.team()?.teammates().next().is_some();
     if !has_members {
@@ -239,6 +245,13 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
             "made team {0}, which process {pid} leads in the background; `phalanx down` ends it",
             team.name()
         ));
+    }
+    if started.is_ok() && ops::members::lead::is_led(&team)? {
+        for (name, needs) in
+            ops::views::wait::first_needs(&setup.ctx, &team, &members, FIRST_QUESTIONS)?
+        {
+            setup.out.print_message(&text::line(&format!("{name} {needs}")));
+        }
     }
     started
 }

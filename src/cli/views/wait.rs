@@ -14,8 +14,9 @@ use crate::notice::WaitNotice;
 use crate::setup::Setup;
 use model::board::task_ref::TaskRef;
 use model::id::MemberName;
+use model::text;
 use ops::authority::Action;
-use ops::views::wait::{StateWait, Until};
+use ops::views::wait::{Came, StateWait, Until};
 use ops::{self, Kind, TeamStore};
 
 /// Wait until members or a task reach a state.
@@ -69,8 +70,11 @@ pub(crate) fn wait(setup: &Setup, args: WaitArgs) -> VerbResult {
     let _notice = WaitNotice::start(&setup.out, move || Some(describe()));
     let interrupted = Failure::interrupted("interrupted while waiting", None);
     let came = interrupt::run_interruptible(interrupted, move || Ok(wait.finish()?))?;
-    let words =
-        || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
+    let line = |came: &Came| {
+        let needs = came.needs.as_ref().map(|needs| format!(": it {}", text::line(needs)));
+        format!("{} {}{}", came.name, came.state, needs.unwrap_or_default())
+    };
+    let words = || came.iter().map(line).collect::<Vec<_>>().join("\n");
     let good = came.iter().all(|c| ops::views::wait::is_good(c, &args.until));
     setup.out.print_outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Kind::Failed) })

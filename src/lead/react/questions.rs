@@ -1,6 +1,8 @@
 //! Tracks which members wait for an answer to a plan or question. The lead gives no answers; the
 //! messages stay unread for those who do.
 
+use std::collections::BTreeSet;
+
 use crate::effect::Effect;
 use crate::event::AnswerSent;
 use crate::state::{OpenQuestion, State};
@@ -40,6 +42,17 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question], effects: &mut V
         &mut state.filed,
         open.iter().map(|filed| filed.id.to_string()).collect(),
     );
+    let is_decided =
+        |id: &String| before.contains(id) && !open.iter().any(|filed| filed.id.as_str() == id);
+    let decided = state.questions.values().filter(|question| is_decided(&question.request_id));
+    let members: BTreeSet<&MemberName> = decided.map(|question| &question.member).collect();
+    for name in members {
+        // The keys of the decision may have to be typed into its dialog.
+        if let Some(view) = state.members.get(name).filter(|view| view.native && view.watched) {
+            let (name, incarnation) = (name.clone(), view.incarnation.clone());
+            effects.push(Effect::CheckIdle { name, incarnation });
+        }
+    }
     for filed in open.iter().filter(|filed| !before.contains(filed.id.as_str())) {
         let asking = state.members.get(&filed.from);
         if asking.is_none_or(|view| {
@@ -49,7 +62,9 @@ pub(super) fn handle_filed(state: &mut State, open: &[Question], effects: &mut V
         }
         let cause = match filed.kind {
             QuestionKind::Plan => Cause::PlanSent,
-            QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
+            QuestionKind::Permission | QuestionKind::Sandbox | QuestionKind::Dialog => {
+                Cause::PermissionAsked
+            }
         };
         let question =
             OpenQuestion { member: filed.from.clone(), request_id: filed.id.to_string(), cause };

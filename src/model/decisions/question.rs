@@ -11,6 +11,7 @@ use crate::mail::protocol::{
     PlanApprovalRequest, PlanApprovalResponse, SandboxPermissionRequest, SandboxPermissionResponse,
 };
 use crate::members::mode::Mode;
+use crate::members::need::Need;
 use crate::team::followup::LastNotification;
 use crate::time::Timestamp;
 
@@ -24,6 +25,8 @@ pub enum QuestionKind {
     Permission,
     /// Access to a network host.
     Sandbox,
+    /// A question of the program itself on its screen, such as whether it may trust a directory.
+    Dialog,
 }
 
 impl QuestionKind {
@@ -69,6 +72,7 @@ impl Ask {
     pub fn kind(&self) -> QuestionKind {
         match self {
             Ask::Plan(_) => QuestionKind::Plan,
+            Ask::Permission(tool) if tool.is_dialog => QuestionKind::Dialog,
             Ask::Permission(_) => QuestionKind::Permission,
             Ask::Sandbox(_) => QuestionKind::Sandbox,
         }
@@ -232,6 +236,31 @@ impl Question {
                 Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
             }
             Ask::Plan(_) => None,
+        }
+    }
+
+    /// Returns the question of the program itself; `None` for another request.
+    pub fn dialog(&self) -> Option<PermissionRequest> {
+        match self.ask() {
+            Some(Ask::Permission(tool)) if tool.is_dialog => Some(tool),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Returns what the member waits for.
+    pub fn need(&self) -> Need {
+        match self.kind {
+            QuestionKind::Plan => Need::Plan,
+            QuestionKind::Permission | QuestionKind::Sandbox
+                if !self.user_questions().is_empty() =>
+            {
+                Need::Question
+            }
+            QuestionKind::Permission | QuestionKind::Sandbox => Need::Permission,
+            QuestionKind::Dialog => {
+                let name = self.dialog().map(|asked| asked.tool_name);
+                name.and_then(|name| name.parse().ok()).unwrap_or(Need::Dialog)
+            }
         }
     }
 

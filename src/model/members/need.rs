@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::decisions::question::QuestionKind;
 use crate::id::MemberName;
 
 /// The thing that a member waits for.
@@ -92,15 +91,6 @@ impl Need {
             ("needs_login", _) => Need::Login,
             (_, Some(name)) => name.parse().unwrap_or(Need::Dialog),
             (_, None) => Need::Error,
-        }
-    }
-}
-
-impl From<QuestionKind> for Need {
-    fn from(kind: QuestionKind) -> Need {
-        match kind {
-            QuestionKind::Plan => Need::Plan,
-            QuestionKind::Permission | QuestionKind::Sandbox => Need::Permission,
         }
     }
 }

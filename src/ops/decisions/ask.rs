@@ -98,6 +98,7 @@ pub fn ask_permission(
         input: wanted.input,
         permission_suggestions: Vec::new(),
         answered_by: None,
+        is_dialog: false,
     });
     Post::report(team, name, message).send(team)?;
     let id = RequestId::parse(&request_id)?;

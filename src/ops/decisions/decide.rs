@@ -130,6 +130,12 @@ pub fn answer(
     } else {
         always::Lasting::default()
     };
+    // The lead types into a native program, which would take a reply for a message.
+    let is_typed_by_lead = question.kind == QuestionKind::Dialog
+        && asker(team, &question.from)?
+            .and_then(|asker| asker.record)
+            .is_some_and(|record| record.is_native());
+    let made = decision(DecisionOutcome::Denied, &ctx.speaker.to_string());
     let decision = Decision {
         outcome: if answer.approve { DecisionOutcome::Allowed } else { DecisionOutcome::Denied },
         reason: answer.reason.clone(),
@@ -137,12 +143,18 @@ pub fn answer(
         input: input.map(Value::Object),
         updates: lasting.updates,
         via: answer.via.clone(),
-        ..decision(DecisionOutcome::Denied, &ctx.speaker.to_string())
+        reply: made.reply.clone().filter(|_| !is_typed_by_lead),
+        ..made
     };
     let question = decide_question(team, id, &decision)?;
+    if is_typed_by_lead {
+        close::go_on(team, question.clone())?;
+    }
     match &question.decision {
         // Only now: a running lead would answer by the new rule first.
-        Some(made) if made.reply == decision.reply => {
+        Some(made)
+            if (&made.reply, made.at, &made.by) == (&decision.reply, decision.at, &decision.by) =>
+        {
             let added = match lasting.rules.as_slice() {
                 [] => Vec::new(),
                 new => crate::decisions::rules::add(ctx, team, List::Allow, new)?.added,
@@ -239,7 +251,9 @@ fn input_for(question: &Question, answer: &Answer) -> Result<Option<Map<String, 
         (QuestionKind::Permission, Some(_)) => {
             "its program asks on its screen, where only yes or no can be typed"
         }
-        (QuestionKind::Plan | QuestionKind::Sandbox, _) => "only the use of a tool has an input",
+        (QuestionKind::Plan | QuestionKind::Sandbox | QuestionKind::Dialog, _) => {
+            "only the use of a tool has an input"
+        }
     };
     refused(format!("`--input` is not possible: {problem}"), "answer it without `--input`")
 }
@@ -368,7 +382,9 @@ fn file(
     if let Some(incarnation) = question.incarnation.as_ref().filter(|_| question.is_open()) {
         let cause = match question.kind {
             QuestionKind::Plan => Cause::PlanSent,
-            QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
+            QuestionKind::Permission | QuestionKind::Sandbox | QuestionKind::Dialog => {
+                Cause::PermissionAsked
+            }
         };
         presence::move_on(team, &question.from, incarnation, cause, Some(question.id.as_str()))?;
     }

@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
+use crate::effects::start_dialog;
 use crate::members::output;
 use crate::members::{presence, profiles};
 use crate::{Context, OpsError, now};
 use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::record::MemberRecord;
-use profile::{Profile, ScreenState, Screenshot, judge, last_words};
+use profile::{Profile, ScreenFinding, ScreenState, Screenshot, judge, last_words};
 use store::TeamStore;
 use sys::clock::sleep;
 
@@ -24,6 +25,7 @@ const BEGINNING_MS: u64 = 10_000;
 const LINES: usize = 200;
 
 /// Reads the screen, and again a moment later if it shows something to record:
+/// - a dialog that the keys of its profile answer becomes a request;
 /// - a run that waits for a person gets this as the reason of its state, until it no longer does;
 /// - a working run that its profile judges idle both times, with the same text and no report in
 ///   between, becomes idle.
@@ -38,7 +40,10 @@ pub fn check_screen(
 ) -> Result<(), OpsError> {
     let current = || -> Result<Option<MemberRecord>, OpsError> {
         let looked_at = |record: &MemberRecord| {
-            let state = matches!(record.state, MemberState::Working | MemberState::Idle);
+            let state = matches!(
+                record.state,
+                MemberState::Working | MemberState::Idle | MemberState::AwaitingPermission
+            );
             // A member that another program started has no place that phalanx knows.
             record.is(incarnation) && state && record.placement.is_some()
         };
@@ -46,15 +51,25 @@ pub fn check_screen(
     };
     let Some(before) = current()? else { return Ok(()) };
     let profile = profiles::find(ctx, &before.request.profile)?;
-    let read = || -> Result<CheckedScreen, OpsError> {
-        Ok(sign(&profile, &output::peek(ctx, team, name, LINES)?))
+    let read = || -> Result<(ScreenFinding, CheckedScreen), OpsError> {
+        let look = Screenshot::of_text(&output::peek(ctx, team, name, LINES)?);
+        let finding = judge(&profile, &look);
+        let checked = sign(&profile, &look, &finding);
+        Ok((finding, checked))
     };
-    let first = match read() {
+    let (finding, first) = match read() {
         Ok(first) => first,
         // `ps` and `doctor` report a host that does not answer.
         Err(_) if before.is_elsewhere => return Ok(()),
         Err(e) => return Err(e),
     };
+    if !profile.answers.is_empty() {
+        start_dialog::settle(ctx, team, &before, &profile, &finding)?;
+    }
+    let is_asked = start_dialog::answerable(&profile, &finding).is_some();
+    if is_asked || before.state == MemberState::AwaitingPermission {
+        return Ok(());
+    }
     let is_news = match &first {
         CheckedScreen::Blocked(reason) => before.reason.as_ref() != Some(reason),
         CheckedScreen::Idle(_) => has_worked_on(&before) || before.is_blocked(),
@@ -65,7 +80,7 @@ pub fn check_screen(
     }
     sleep(RECHECK_DELAY);
     let is_same = match read() {
-        Ok(again) => again == first,
+        Ok((_, again)) => again == first,
         Err(_) if before.is_elsewhere => false,
         Err(e) => return Err(e),
     };
@@ -103,15 +118,13 @@ enum CheckedScreen {
     Other,
 }
 
-fn sign(profile: &Profile, screen: &str) -> CheckedScreen {
-    let look = Screenshot::of_text(screen);
-    let finding = judge(profile, &look);
+fn sign(profile: &Profile, look: &Screenshot, finding: &ScreenFinding) -> CheckedScreen {
     match finding.blocked_reason() {
         Some(reason) => CheckedScreen::Blocked(reason),
         None => match finding.state {
             // The turn of a program at its usage limit has ended, too.
             ScreenState::Idle | ScreenState::Limited | ScreenState::Failed { .. } => {
-                CheckedScreen::Idle(last_words(profile, &look, LINES))
+                CheckedScreen::Idle(last_words(profile, look, LINES))
             }
             _ => CheckedScreen::Other,
         },

@@ -11,4 +11,5 @@ pub mod readiness;
 pub mod remind;
 pub mod restart;
 pub mod results;
+mod start_dialog;
 pub mod task_reminder;

@@ -88,6 +88,18 @@ impl<'t> TeamEvidence<'t> {
         self.given.get(&name.folded()).copied()
     }
 
+    /// Returns what a member waits for, with the command that answers it; `None` if it does not.
+    pub(crate) fn needs(&self, name: &MemberName, record: Option<&MemberRecord>) -> Option<String> {
+        let found = self.assess(name, record, None);
+        let need = found.doing.need().filter(|need| *need != Need::Limit)?;
+        let reason = found.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let remedy = match self.requests.contains_key(&name.folded()) {
+            true => format!("`phalanx answer {name} --approve`, or `--reject`"),
+            false => need.remedy(name),
+        };
+        Some(format!("{}{reason}; {remedy}", need.words()))
+    }
+
     /// Decides what a member is doing. `screen` is its screen, if it was read for this.
     pub(crate) fn assess(
         &self,
@@ -150,13 +162,13 @@ fn may_rest(record: &MemberRecord, is_active: Option<bool>) -> bool {
 
 fn open_request(question: &Question) -> OpenRequest {
     OpenRequest {
-        need: if question.user_questions().is_empty() {
-            Need::from(question.kind)
-        } else {
-            Need::Question
-        },
+        need: question.need(),
         id: question.id.to_string(),
-        summary: question.summary(),
+        // The need names the dialog.
+        summary: question
+            .dialog()
+            .and_then(|asked| asked.description)
+            .unwrap_or_else(|| question.summary()),
         since: question.asked_at,
     }
 }

@@ -208,7 +208,9 @@ fn awaited_answer(
     };
     Ok(questions.iter().find(of_run).map(|question| match question.kind {
         QuestionKind::Plan => Cause::PlanSent,
-        QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
+        QuestionKind::Permission | QuestionKind::Sandbox | QuestionKind::Dialog => {
+            Cause::PermissionAsked
+        }
     }))
 }
 

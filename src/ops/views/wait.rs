@@ -15,7 +15,7 @@ use model::board::task::TaskState;
 use model::board::task_ref::TaskRef;
 use model::decisions::question::Question;
 use model::id::{Incarnation, MemberName};
-use model::members::assessment::Doing;
+use model::members::assessment::{Doing, ScreenSign};
 use model::members::record::MemberRecord;
 use model::team::Team;
 use model::text;
@@ -43,10 +43,15 @@ pub struct Came {
     /// Name of the member, or id of the task.
     pub name: String,
     pub state: String,
+    /// What a member waits for, and the command that answers it: text for people, partly foreign.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<String>,
 }
 
 /// The poll interval: a process can end without writing anything.
 const SWEEP: Duration = Duration::from_millis(500);
+/// Interval of reads of the first screens, which are no files.
+const SCREEN_SWEEP: Duration = Duration::from_millis(200);
 /// Interval of questions to other hosts: a launcher that was killed there writes nothing.
 const HOSTS: Duration = Duration::from_secs(10);
 
@@ -134,8 +139,11 @@ impl StateWait {
         match self.advance(limit) {
             // A team is only deleted after its members have ended.
             Err(_) if self.until == Until::Gone && !self.team.exists() => {
-                let gone =
-                    |name: &MemberName| Came { name: name.to_string(), state: "gone".to_owned() };
+                let gone = |name: &MemberName| Came {
+                    name: name.to_string(),
+                    state: "gone".to_owned(),
+                    needs: None,
+                };
                 Ok(Some(self.names.iter().map(gone).collect()))
             }
             other => other,
@@ -166,7 +174,8 @@ impl StateWait {
         if let Until::Task(task) = &self.until {
             let id = crate::board::task::find(&self.team, task)?;
             let task = crate::board::task::get(&self.team, id)?;
-            let came = Came { name: id.to_string(), state: task.state.as_str().to_owned() };
+            let state = task.state.as_str().to_owned();
+            let came = Came { name: id.to_string(), state, needs: None };
             return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
         }
         let team = self.team.clone();
@@ -175,7 +184,8 @@ impl StateWait {
         let mut came = Vec::new();
         for name in &self.names.clone() {
             if let Some(state) = self.reached(&seen, &evidence, name)? {
-                came.push(Came { name: name.to_string(), state });
+                let needs = evidence.needs(name, seen.record(name));
+                came.push(Came { name: name.to_string(), state, needs });
             }
         }
         let open = self.names.len() - came.len();
@@ -351,6 +361,47 @@ fn describe(states: &[String], until: &Until) -> String {
         Until::Quiet(span) => format!("{who} was not quiet for {} s", span.as_secs_f64()),
         Until::Gone => format!("{who} did not end"),
         Until::Task(id) => format!("task {id} did not come to its end"),
+    }
+}
+
+/// Returns what the native ones of these members ask on their first screens, if they do so within
+/// `limit`, each with the command that answers it.
+///
+/// # Errors
+/// A team that cannot be read.
+pub fn first_needs(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+    limit: Duration,
+) -> Result<Vec<(MemberName, String)>, OpsError> {
+    let deadline = Deadline::after(limit);
+    let changes = team.changes()?;
+    let mut open: Vec<MemberName> = names.to_vec();
+    let mut found = Vec::new();
+    loop {
+        let seen = Seen::read(ctx, team)?;
+        let evidence = seen.evidence(team);
+        open.retain(|name| {
+            let asks = |record: &&MemberRecord| {
+                let profile = profiles::find(ctx, &record.request.profile);
+                record.is_native() && profile.is_ok_and(|profile| !profile.answers.is_empty())
+            };
+            let Some(record) = seen.record(name).filter(asks) else { return false };
+            if let Some(needs) = evidence.needs(name, Some(record)) {
+                found.push((name.clone(), needs));
+                return false;
+            }
+            // Its question is not filed yet, or its screen is still empty.
+            !matches!(
+                assess::read_screen(ctx, team, record),
+                Some(ScreenSign::Idle | ScreenSign::Working)
+            )
+        });
+        if open.is_empty() || deadline.expired() {
+            return Ok(found);
+        }
+        changes.wait(deadline.remaining().min(SCREEN_SWEEP));
     }
 }
 

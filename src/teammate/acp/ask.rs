@@ -67,6 +67,7 @@ fn permission(
         input,
         permission_suggestions: Vec::new(),
         answered_by: None,
+        is_dialog: false,
     }
 }
 

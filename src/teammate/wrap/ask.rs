@@ -89,15 +89,21 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
     let id = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
     let by =
         if state.answers.contains_key(&dialog.rule) { AnsweredBy::Keys } else { AnsweredBy::Pane };
+    let name = dialog.asked.tool.clone().unwrap_or_else(|| dialog.rule.clone());
+    let (is_dialog, tool_name) = match state.screen.as_ref().map(|screen| &screen.finding.state) {
+        Some(ScreenState::Dialog(named)) if named != PERMISSION => (true, named.clone()),
+        _ => (false, name),
+    };
     let asked = PermissionRequest {
         request_id: id.to_string(),
         agent_id: Some(state.me.name.to_string()),
-        tool_name: dialog.asked.tool.clone().unwrap_or_else(|| dialog.rule.clone()),
+        tool_name,
         tool_use_id: None,
         description: Some(dialog.asked.text.clone()),
         input: serde_json::Value::Object(serde_json::Map::new()),
         permission_suggestions: Vec::new(),
         answered_by: Some(by),
+        is_dialog,
     };
     state.outbox.push(OutboundOp::Send(Box::new(Message::PermissionRequest(asked))));
     state.dialogs.filed.push(id.clone());

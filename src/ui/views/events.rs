@@ -225,7 +225,8 @@ fn state_words(event: &Event) -> String {
 }
 
 fn kind_of(event: &Event) -> String {
-    event_words::detail(event, "kind").unwrap_or_else(|| "decision".to_owned()).replace('_', " ")
+    let kind = event_words::detail(event, "kind").filter(|kind| kind != "dialog");
+    kind.unwrap_or_else(|| "decision".to_owned()).replace('_', " ")
 }
 
 fn messages(event: &Event) -> String {

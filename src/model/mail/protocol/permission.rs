@@ -33,6 +33,10 @@ pub struct PermissionRequest {
     /// the program itself asks.
     #[serde(default, deserialize_with = "lenient")]
     pub answered_by: Option<AnsweredBy>,
+    /// A phalanx extension: true for a question of the program itself, such as whether it may trust
+    /// a directory. `tool_name` is the name of the dialog.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_dialog: bool,
 }
 
 fn empty_object() -> Value {

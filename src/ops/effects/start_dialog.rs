@@ -1,0 +1,205 @@
+//! Dialogs on the screens of native programs, such as the question whether a directory is trusted,
+//! as requests to the team. A wrapper does the same for its program.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::decisions::{decide, dialog};
+use crate::members::output;
+use crate::views::input;
+use crate::{Context, OpsError, Post, now};
+use model::decisions::question::{DecisionOutcome, Question, QuestionKind, Typed};
+use model::id::{Incarnation, RequestId};
+use model::mail::protocol::{AnsweredBy, Message, PermissionRequest};
+use model::members::input::{Input, Key};
+use model::members::record::MemberRecord;
+use profile::{DialogQuestion, Profile, ScreenFinding, ScreenState, Screenshot, judge};
+use store::TeamStore;
+use sys::clock::{Deadline, sleep};
+
+/// Time for which a dialog is shown before it is filed: a person may answer it at once.
+const BELIEF: Duration = Duration::from_millis(700);
+/// Time limit for a dialog to close after its keys were typed.
+const CLOSES_WITHIN: Duration = Duration::from_secs(8);
+/// The pause between two reads of the screen meanwhile.
+const PAUSE: Duration = Duration::from_millis(200);
+/// More lines than any screen has.
+const LINES: usize = 200;
+
+/// Returns the dialog that a screen shows, if the profile has keys that answer it.
+pub(super) fn answerable<'f>(
+    profile: &Profile,
+    finding: &'f ScreenFinding,
+) -> Option<&'f DialogQuestion> {
+    finding.asked.as_ref().filter(|_| profile.answers.contains_key(&finding.rule))
+}
+
+/// Brings the requests of a run in line with its screen: files a dialog that is new, types the keys
+/// of a decision while its dialog is shown, and closes a request whose dialog has gone. Never
+/// answers without a decision (PM-01).
+///
+/// # Errors
+/// A team that cannot be read or written; a terminal that takes no input.
+pub(super) fn settle(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    profile: &Profile,
+    finding: &ScreenFinding,
+) -> Result<(), OpsError> {
+    let Some(_busy) = Busy::with(&record.incarnation) else { return Ok(()) };
+    let shown = answerable(profile, finding);
+    let Some(filed) = last_filed(team, record)? else {
+        return shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked));
+    };
+    let is_shown = shown.is_some_and(|asked| is_about(&filed, &finding.rule, asked));
+    let decision = filed.decision.as_ref();
+    match (decision, decision.and_then(|decision| decision.typed)) {
+        (None, _) if is_shown => Ok(()),
+        (None, _) => dialog::withdraw(ctx, team, &filed.id, None),
+        (Some(decision), None) if is_shown && decision.reply.is_none() => {
+            let is_allowed = decision.outcome == DecisionOutcome::Allowed;
+            answer(ctx, team, record, profile, finding, is_allowed)?;
+            let closed = Deadline::after(CLOSES_WITHIN);
+            while shows(ctx, team, record, profile, &filed) && !closed.expired() {
+                sleep(PAUSE);
+            }
+            let stays = shows(ctx, team, record, profile, &filed);
+            dialog::record_typed(team, &filed.id, if stays { Typed::Stays } else { Typed::Taken })
+        }
+        (Some(_), None) => dialog::record_typed(team, &filed.id, Typed::Gone),
+        // Another dialog, or one that its keys have not closed.
+        (Some(_), Some(_)) => {
+            shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked))
+        }
+    }
+}
+
+/// Returns the last request that was filed for a dialog of this run.
+fn last_filed(team: &TeamStore, record: &MemberRecord) -> Result<Option<Question>, OpsError> {
+    let of_run = |question: &Question| {
+        question.kind == QuestionKind::Dialog
+            && question.incarnation.as_ref() == Some(&record.incarnation)
+    };
+    Ok(team.questions()?.into_iter().filter(of_run).max_by_key(|question| question.asked_at.0))
+}
+
+fn is_about(question: &Question, rule: &str, asked: &DialogQuestion) -> bool {
+    question.dialog().is_some_and(|filed| {
+        filed.tool_use_id.as_deref() == Some(rule)
+            && filed.description.as_deref() == Some(&asked.text)
+    })
+}
+
+fn shows(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    profile: &Profile,
+    filed: &Question,
+) -> bool {
+    let Ok(screen) = output::peek(ctx, team, &record.name, LINES) else { return false };
+    let finding = judge(profile, &Screenshot::of_text(&screen));
+    answerable(profile, &finding).is_some_and(|asked| is_about(filed, &finding.rule, asked))
+}
+
+/// Files a dialog that is still shown a moment later.
+fn file(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    profile: &Profile,
+    finding: &ScreenFinding,
+    asked: &DialogQuestion,
+) -> Result<(), OpsError> {
+    let ScreenState::Dialog(name) = &finding.state else { return Ok(()) };
+    sleep(BELIEF);
+    let screen = output::peek(ctx, team, &record.name, LINES)?;
+    let again = judge(profile, &Screenshot::of_text(&screen));
+    if (&again.rule, again.asked.as_ref()) != (&finding.rule, Some(asked)) {
+        return Ok(());
+    }
+    let request_id = format!("dialog-{}-{}", now().0, &record.incarnation.as_str()[..8]);
+    RequestId::parse(&request_id).expect("digits, letters and hyphens are safe");
+    let request = PermissionRequest {
+        request_id,
+        agent_id: Some(record.name.to_string()),
+        tool_name: name.clone(),
+        tool_use_id: Some(finding.rule.clone()),
+        description: Some(asked.text.clone()),
+        input: Value::Object(Map::new()),
+        permission_suggestions: Vec::new(),
+        answered_by: Some(AnsweredBy::Keys),
+        is_dialog: true,
+    };
+    Post::report(team, &record.name, Message::PermissionRequest(request)).send(team)?;
+    decide::process_requests(ctx, team).map(drop)
+}
+
+fn answer(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    profile: &Profile,
+    finding: &ScreenFinding,
+    is_allowed: bool,
+) -> Result<(), OpsError> {
+    let (Some(keys), Some(placement)) = (profile.answers.get(&finding.rule), &record.placement)
+    else {
+        return Ok(());
+    };
+    let keys = keys_of(if is_allowed { &keys.allow } else { &keys.deny });
+    input::write_into(ctx, team, record, placement, &Input::Keys(keys))
+}
+
+/// Returns the keys that send these characters.
+fn keys_of(mut typed: &str) -> Vec<Key> {
+    const NAMED: [(&str, &str); 4] =
+        [("\u{1b}[A", "Up"), ("\u{1b}[B", "Down"), ("\u{1b}", "Escape"), ("\r", "Enter")];
+    let mut keys = Vec::new();
+    while let Some(first) = typed.chars().next() {
+        let named = NAMED
+            .iter()
+            .find_map(|(sent, name)| Some(((*name).to_owned(), typed.strip_prefix(sent)?)));
+        let (name, rest) = named.unwrap_or((first.to_string(), &typed[first.len_utf8()..]));
+        typed = rest;
+        keys.extend(name.parse::<Key>());
+    }
+    keys
+}
+
+/// Marks a run as being looked after: checks of the lead can overlap, and keys are typed once.
+struct Busy(Incarnation);
+
+static RUNS: Mutex<BTreeSet<Incarnation>> = Mutex::new(BTreeSet::new());
+
+impl Busy {
+    fn with(run: &Incarnation) -> Option<Busy> {
+        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.insert(run.clone()).then(|| Busy(run.clone()))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        RUNS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_profile_are_named() {
+        let keys = |names: &[&str]| -> Vec<Key> {
+            names.iter().map(|name| name.parse().expect("a key")).collect()
+        };
+        assert_eq!(keys_of("\u{1b}[B\r"), keys(&["Down", "Enter"]));
+        assert_eq!(keys_of("\u{1b}"), keys(&["Escape"]));
+        assert_eq!(keys_of("1y"), keys(&["1", "y"]));
+    }
+}
