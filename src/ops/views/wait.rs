@@ -364,7 +364,7 @@ fn describe(states: &[String], until: &Until) -> String {
     }
 }
 
-/// Returns what the native ones of these members ask on their first screens, if they do so within
+/// Returns what these members ask on their first screens, if they do so within
 /// `limit`, each with the command that answers it.
 ///
 /// # Errors
@@ -385,7 +385,7 @@ pub fn first_needs(
         open.retain(|name| {
             let asks = |record: &&MemberRecord| {
                 let profile = profiles::find(ctx, &record.request.profile);
-                record.is_native() && profile.is_ok_and(|profile| !profile.answers.is_empty())
+                profile.is_ok_and(|profile| !profile.answers.is_empty())
             };
             let Some(record) = seen.record(name).filter(asks) else { return false };
             if let Some(needs) = evidence.needs(name, Some(record)) {
@@ -393,10 +393,11 @@ pub fn first_needs(
                 return false;
             }
             // Its question is not filed yet, or its screen is still empty.
-            !matches!(
-                assess::read_screen(ctx, team, record),
-                Some(ScreenSign::Idle | ScreenSign::Working)
-            )
+            let screen = assess::read_screen(ctx, team, record);
+            match record.is_native() {
+                true => !matches!(screen, Some(ScreenSign::Idle | ScreenSign::Working)),
+                false => evidence.assess(name, Some(record), None).doing == Doing::Starting,
+            }
         });
         if open.is_empty() || deadline.expired() {
             return Ok(found);
