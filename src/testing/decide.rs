@@ -20,7 +20,7 @@ use profile::{self, Profile, Screenshot};
 /// # Panics
 /// If a rule is invalid.
 #[must_use]
-pub fn may_use_tool(rules: [&str; 3], tool: &str, subject: &str) -> &'static str {
+fn may_use_tool(rules: [&str; 3], tool: &str, subject: &str) -> &'static str {
     let [deny, ask, allow] = rules.map(|list| match list {
         "" => Vec::new(),
         list => Rule::parse_list(list).expect("valid rules"),
@@ -40,7 +40,7 @@ pub fn may_use_tool(rules: [&str; 3], tool: &str, subject: &str) -> &'static str
 /// # Panics
 /// If the rules are invalid.
 #[must_use]
-pub fn judge_screen(rules: &str, screen: &str) -> String {
+fn judge_screen(rules: &str, screen: &str) -> String {
     let text = format!("about = \"x\"\n[launch]\nargv = [[\"x\"]]\n{rules}");
     let profile = Profile::parse("x", &text).expect("valid rules");
     profile::judge(&profile, &Screenshot::of_text(screen)).state.to_string()
@@ -53,7 +53,7 @@ pub fn judge_screen(rules: &str, screen: &str) -> String {
 /// # Panics
 /// If the member's name or a task is invalid.
 #[must_use]
-pub fn next_task(member: &str, role: Option<&str>, board: &Value) -> Option<u64> {
+fn next_task(member: &str, role: Option<&str>, board: &Value) -> Option<u64> {
     let member = MemberName::existing(member).expect("a valid name");
     let mut tasks = Vec::new();
     for (id, given) in (1..).map(TaskId).zip(board.as_array().expect("a list of tasks")) {
@@ -82,7 +82,7 @@ pub fn next_task(member: &str, role: Option<&str>, board: &Value) -> Option<u64>
 /// # Panics
 /// If the setting is invalid.
 #[must_use]
-pub fn backend(setting: &str, inside_tmux: bool, tmux: bool, iterm2: bool) -> Option<&'static str> {
+fn backend(setting: &str, inside_tmux: bool, tmux: bool, iterm2: bool) -> Option<&'static str> {
     let asked = setting.parse().expect("a valid setting");
     let works = |yes: bool| if yes { Ok(()) } else { Err("does not work".to_owned()) };
     let facts = Facts { inside_tmux, tmux: works(tmux), iterm2: works(iterm2) };
@@ -94,7 +94,7 @@ pub fn backend(setting: &str, inside_tmux: bool, tmux: bool, iterm2: bool) -> Op
 /// # Panics
 /// If there is no such backend.
 #[must_use]
-pub fn fallback(backend: &str, in_iterm2: bool) -> Vec<&'static str> {
+fn fallback(backend: &str, in_iterm2: bool) -> Vec<&'static str> {
     let backend: BackendKind = backend.parse().expect("a backend");
     let tiers = iter::successors(Some(Tier::Place(backend)), |tier| tier.next(|| in_iterm2));
     tiers.map(Tier::as_str).collect()

@@ -1,12 +1,12 @@
 //! Access to the store, the parsers and the decisions for benches, fuzz targets and integration
 //! tests. It can change at any time.
 
+#[cfg(test)]
 mod decide;
 mod host;
 mod parse;
 mod team;
 
-pub use decide::{backend, fallback, judge_screen, may_use_tool, next_task};
 pub use fixture::{TestCluster, TestDatabase};
 pub use host::{HostOutput, TestHost};
 pub use lead::StepBench;
