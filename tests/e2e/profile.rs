@@ -138,17 +138,17 @@ fn tk_17_native_claude_has_the_tools_for_tasks_unless_a_person_says_no() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let file = stage.file("vars", &format!("{NAME}=from-file\n"));
     let value = format!("{NAME}=0");
-    let cases: [(&str, &[&str], &[(&str, &str)], &str); 4] = [
-        ("a", &[], &[], "1"),
-        ("b", &["--env", &value], &[], "0"),
-        ("c", &["--env-file", &file], &[], "from-file"),
-        ("d", &[], &[(NAME, "mine")], "mine"),
+    let cases = [
+        ("a", vec![], None, "1"),
+        ("b", vec!["--env", &value], None, "0"),
+        ("c", vec!["--env-file", &file], None, "from-file"),
+        ("d", vec![], Some("mine"), "mine"),
     ];
-    for (name, more, vars, expected) in cases {
+    for (name, more, own, expected) in cases {
         let out = stage.at(name);
         let out = out.to_str().expect("a path in UTF-8");
         let mut command = stage.command(crate::harness::binary());
-        command.env_remove(NAME).envs(vars.iter().copied());
+        command.env_remove(NAME).envs(own.map(|own| (NAME, own)));
         command.args(["spawn", name, "--profile", "claude", "--backend", "pty"]);
         command.args(["--env", &format!("OUT={out}")]).args(more);
         crate::harness::Run::from(command.output().expect("phalanx runs")).expect(0);
