@@ -127,40 +127,27 @@ impl Setup {
         Ok((team, names))
     }
 
-    /// Splits these addresses of one team; opens the team and returns the names without looking
-    /// them up.
-    pub(super) fn addressed<'g>(
-        &self,
-        given: &[&'g str],
-        action: Action,
-    ) -> Result<(TeamStore, Vec<&'g str>), Failure> {
-        let (team, names) = self.parse_addresses(given)?;
-        Ok((self.authorize(team, action, &[])?, names))
-    }
-
     /// Resolves addresses without opening their team: the members, and the team that they or the
     /// options name.
     pub(super) fn unopened_members<S: AsRef<str>>(
         &self,
         given: &[S],
     ) -> Result<(Vec<MemberName>, Option<TeamName>), Failure> {
-        let (names, teams): (Vec<_>, Vec<_>) =
-            given.iter().map(|one| split_address(one.as_ref())).unzip();
-        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
+        let (names, teams) = split_addresses(&given);
         let names = names.into_iter().map(parse_member).collect::<Result<Vec<_>, _>>()?;
         Ok((names, self.one_team(&teams)?))
     }
 
-    /// As [`Setup::addressed`], with a team that `make` makes where none is named and none is there.
-    /// Also returns whether it did.
+    /// Splits these addresses of one team; opens the team and returns the names without looking
+    /// them up. Where no team is named and none exists, `make` makes one, and the last is true.
     pub(super) fn addressed_or_made<'g>(
         &self,
         given: &[&'g str],
         action: Action,
         make: impl FnOnce() -> Result<TeamStore, Failure>,
     ) -> Result<(TeamStore, Vec<&'g str>, bool), Failure> {
-        let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
-        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        let (names, teams) = split_addresses(given);
         if self.one_team(&teams)?.is_some() || !self.ctx.store.teams()?.is_empty() {
             return Ok((self.authorize(self.resolve(&teams)?, action, &[])?, names, false));
         }
@@ -170,8 +157,7 @@ impl Setup {
     }
 
     fn parse_addresses<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
-        let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
-        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        let (names, teams) = split_addresses(given);
         Ok((self.resolve(&teams)?, names))
     }
 
@@ -345,6 +331,12 @@ impl Setup {
             e => e.into(),
         })
     }
+}
+
+/// Splits addresses into the names and the teams that some of them name.
+fn split_addresses<'g>(given: &[&'g str]) -> (Vec<&'g str>, Vec<&'g str>) {
+    let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
+    (names, teams.into_iter().flatten().collect())
 }
 
 /// Splits the address of a member: NAME or NAME@TEAM.

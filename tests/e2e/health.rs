@@ -75,7 +75,7 @@ fn cr_02_unresponsive_member_is_reported_and_keeps_running() {
     stage.assert_clean();
 }
 
-/// A program that reads its mail, and does nothing else.
+/// A program that only reads its mail.
 const READER: &str = r#"
 about = "reads and rests"
 runs = "native"
@@ -87,8 +87,8 @@ when = "settled"
 settle_ms = 100
 "#;
 
-/// ST-06: a member that has taken its mail and rests is idle, however long it has not begun its
-/// task, which `status`, `explain` and the board say; a wait for it ends, and the lead gets no mail.
+/// ST-06: a member that has taken its mail and rests is idle, however long its task is not begun.
+/// `status`, `explain` and the board say so; a wait for it ends, and the lead gets no mail.
 #[test]
 fn st_06_member_that_rests_before_its_task_is_idle_and_not_unresponsive() {
     let stage = Stage::without_tmux();

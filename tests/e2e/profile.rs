@@ -60,6 +60,7 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
         full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
     let rest = ["--plan-mode-required", "--agent-type", "reviewer", "--model", "opus"];
     assert_eq!((words[13..18].to_vec(), words[18]), (rest.to_vec(), "--append-system-prompt"));
+    assert_eq!(words.len(), 20);
     assert_eq!(
         (&full["model"], &full["mode"], &full["role"]),
         (&json!("opus"), &json!(null), &json!("reviewer"))
@@ -78,7 +79,7 @@ fn id_01_id_02_native_command_line_has_each_flag_once() {
     }
     let bypass = dry(&["--mode", "bypassPermissions"]).json();
     let words = bypass["argv"].as_array().expect("argv");
-    assert!(words.contains(&json!("--dangerously-skip-permissions")), "{words:?}");
+    assert_eq!(words[words.len() - 3], json!("--dangerously-skip-permissions"), "{words:?}");
     let shown =
         stage.phalanx(&["spawn", "ada", "--profile", "claude", "--dry-run"]).expect(0).stdout;
     assert!(shown.contains("command  claude --agent-id ada@alpha"), "{shown}");
@@ -118,7 +119,8 @@ fn en_02_native_claude_gets_its_arguments_and_variables() {
     assert_eq!(lines.clone().filter(|word| *word == "--model").count(), 1, "{seen}");
     assert!(
         seen.contains("--agent-id\nada@alpha\n")
-            && seen.contains("--model\nopus\n--append-system-prompt\n"),
+            && seen.contains("--model\nopus\n--append-system-prompt\n")
+            && seen.ends_with("</system_context>\n"),
         "{seen}"
     );
     stage.phalanx(&["send", "ada", "hello"]).expect(0);
@@ -127,8 +129,8 @@ fn en_02_native_claude_gets_its_arguments_and_variables() {
     stage.assert_clean();
 }
 
-/// TK-17: Claude Code offers the tools for tasks only where a variable asks for them, which a member
-/// therefore has; the value that a person has set counts more, wherever it stands.
+/// TK-17: Claude Code offers the tools for tasks only where a variable asks for them, so a member
+/// has it. A value that a person has set takes precedence, wherever it is set.
 #[test]
 fn tk_17_native_claude_has_the_tools_for_tasks_unless_a_person_says_no() {
     const NAME: &str = "CLAUDE_CODE_ENABLE_TODO_TOOLS";

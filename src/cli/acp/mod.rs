@@ -15,10 +15,10 @@ use crate::members::agent_lead::{ServedAgent, lead_beside};
 use crate::setup::Setup;
 use crate::team::compose::team_name;
 use crate::team::lead_session::OnExit;
+use crate::team::make_team;
 use ::profile::Runs;
 use face::EditorFace;
 use model::id::TeamName;
-use model::team::settings::{MAX_MEMBERS, Settings};
 use ops::authority::Action;
 use ops::{self, TeamStore};
 use store::StoreError;
@@ -134,11 +134,7 @@ fn team(setup: &Setup) -> Result<(TeamStore, bool), Failure> {
         None => TeamName::new(&team_name(&setup.ctx.caller.cwd, None)).map_err(StoreError::from)?,
     };
     match setup.ctx.store.team(&name) {
-        Err(StoreError::NoSuchTeam { .. }) => {
-            let settings = Settings::by_hand(MAX_MEMBERS);
-            let name = name.as_str();
-            Ok((ops::team::create(&setup.ctx, name, "", None, &settings, false)?, true))
-        }
+        Err(StoreError::NoSuchTeam { .. }) => Ok((make_team(setup, name.as_str())?, true)),
         _ => Ok((setup.team_called(Some(name.as_str()), Action::Lead)?, false)),
     }
 }

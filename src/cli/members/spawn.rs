@@ -18,6 +18,7 @@ use crate::setup::Setup;
 use crate::team::background::start_background_lead;
 use crate::team::compose::team_name;
 use crate::team::deletion::delete_team;
+use crate::team::make_team;
 use crate::{interrupt, json};
 use backend::choose::Chosen;
 use model::board::policy::Pull;
@@ -32,7 +33,7 @@ use model::members::mode::Mode;
 use model::members::placement::{BackendKind, Layout};
 use model::team::host::HostChoice;
 use model::team::role::Tools;
-use model::team::settings::{BackendChoice, MAX_MEMBERS, Settings};
+use model::team::settings::BackendChoice;
 use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest, check_branch, check_revision};
 use model::text;
 use model::value::As;
@@ -220,16 +221,15 @@ fn revision(given: &str) -> Result<String, String> {
 }
 
 pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
-    check_names(&args)?;
     let given: Vec<&str> = args.names.iter().map(String::as_str).collect();
-    if args.dry_run {
-        let (team, names) = setup.addressed(&given, Action::Spawn)?;
-        args.names = names.into_iter().map(str::to_owned).collect();
-        return spawn_in(setup, &team, args);
-    }
-    let (team, names, is_made) =
-        setup.addressed_or_made(&given, Action::Spawn, || make_team(setup))?;
+    // A dry run writes nothing: without a team it fails.
+    let missing = || match args.dry_run {
+        true => setup.selected_team(),
+        false => make_team(setup, &team_name(&setup.ctx.caller.cwd, None)),
+    };
+    let (team, names, is_made) = setup.addressed_or_made(&given, Action::Spawn, missing)?;
     let leads = is_made && !args.no_lead;
+    let asks = !args.dry_run && args.until == StartedWhen::Ready;
     args.names = names.into_iter().map(str::to_owned).collect();
     let members: Vec<MemberName> =
         args.names.iter().filter_map(|name| MemberName::existing(name).ok()).collect();
@@ -246,7 +246,7 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
             team.name()
         ));
     }
-    if started.is_ok() && ops::members::lead::is_led(&team)? {
+    if asks && started.is_ok() && ops::members::lead::is_led(&team)? {
         for (name, needs) in
             ops::views::wait::first_needs(&setup.ctx, &team, &members, FIRST_QUESTIONS)?
         {
@@ -256,14 +256,8 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     started
 }
 
-/// Makes a team that is named after the directory.
-fn make_team(setup: &Setup) -> Result<TeamStore, Failure> {
-    let name = team_name(&setup.ctx.caller.cwd, None);
-    let settings = Settings::by_hand(MAX_MEMBERS);
-    Ok(ops::team::create(&setup.ctx, &name, "", None, &settings, false)?)
-}
-
 fn spawn_in(setup: &Setup, team: &TeamStore, args: SpawnArgs) -> VerbResult {
+    check_names(&args)?;
     let options = SpawnOptions {
         backend: args.backend,
         until: args.until,

@@ -33,7 +33,7 @@ use model::text;
 use ops::authority::Action;
 use ops::ending::shutdown::ShutdownOptions;
 use ops::starting::settings::SettingsChange;
-use ops::{self, Kind, OpsError};
+use ops::{self, Kind, OpsError, TeamStore};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -113,6 +113,12 @@ pub(crate) fn team(setup: &Setup, verb: TeamVerb) -> VerbResult {
         }
         TeamVerb::Delete { force } => delete(setup, None, force),
     }
+}
+
+/// Makes a team that stays until a person ends it.
+pub(crate) fn make_team(setup: &Setup, name: &str) -> Result<TeamStore, Failure> {
+    let settings = Settings::by_hand(MAX_MEMBERS);
+    Ok(ops::team::create(&setup.ctx, name, "", None, &settings, false)?)
 }
 
 fn create(setup: &Setup, args: &CreateTeamArgs) -> VerbResult {

@@ -47,7 +47,7 @@ pub(crate) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbRes
 }
 
 /// Offers to go on with a team whose lead has died: to start the members again that have died, too,
-/// to lead those that live, or to delete what nobody is left in. Returns false if that ended it.
+/// to lead those that live, or to delete a team without members. Returns false if that is done.
 fn offer_to_go_on(setup: &Setup) -> Result<bool, Failure> {
     let Some(team) = setup.team_to_watch(None)? else { return Ok(true) };
     let name = team.name();

@@ -65,7 +65,7 @@ fn due(view: &TrackedMember) -> Option<Timestamp> {
             let at = next(view.since.plus_ms(QUESTIONS_MS));
             (view.is_blocked || at <= view.since.plus_ms(UNTIL_MS)).then_some(at)
         }
-        // What it asks may be answered on its screen.
+        // A person may answer its question on its screen.
         MemberState::AwaitingPermission => {
             let at = view.idle_checked_at.unwrap_or(view.state_since);
             let pause = if looks_often(at) { STARTING_AGAIN_MS } else { BLOCKED_AGAIN_MS };

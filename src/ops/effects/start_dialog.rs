@@ -56,13 +56,11 @@ pub(super) fn settle(
         return shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked));
     };
     let is_shown = shown.is_some_and(|asked| is_about(&filed, &finding.rule, asked));
-    let decision = filed.decision.as_ref();
-    match (decision, decision.and_then(|decision| decision.typed)) {
-        (None, _) if is_shown => Ok(()),
-        (None, _) => dialog::withdraw(ctx, team, &filed.id, None),
-        (Some(decision), None) if is_shown && decision.reply.is_none() => {
-            let is_allowed = decision.outcome == DecisionOutcome::Allowed;
-            answer(ctx, team, record, profile, finding, is_allowed)?;
+    match next_step(filed.decision.as_ref().map(|made| (made.outcome, made.typed)), is_shown) {
+        DialogStep::Wait => Ok(()),
+        DialogStep::Withdraw => dialog::withdraw(ctx, team, &filed.id, None),
+        DialogStep::Type { allow } => {
+            answer(ctx, team, record, profile, finding, allow)?;
             let closed = Deadline::after(CLOSES_WITHIN);
             while shows(ctx, team, record, profile, &filed) && !closed.expired() {
                 sleep(PAUSE);
@@ -70,11 +68,42 @@ pub(super) fn settle(
             let stays = shows(ctx, team, record, profile, &filed);
             dialog::record_typed(team, &filed.id, if stays { Typed::Stays } else { Typed::Taken })
         }
-        (Some(_), None) => dialog::record_typed(team, &filed.id, Typed::Gone),
-        // Another dialog, or one that its keys have not closed.
-        (Some(_), Some(_)) => {
+        DialogStep::Gone => dialog::record_typed(team, &filed.id, Typed::Gone),
+        DialogStep::File => {
             shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked))
         }
+    }
+}
+
+/// The next step with the last request of a run.
+#[derive(Debug, PartialEq, Eq)]
+enum DialogStep {
+    Wait,
+    Withdraw,
+    Type {
+        allow: bool,
+    },
+    /// The dialog has gone before the keys of its decision were typed.
+    Gone,
+    /// The request is over: what is shown, if anything, is another dialog, or was not closed.
+    File,
+}
+
+/// Decides by the outcome of the request and the result of typing, and by whether its dialog is on
+/// the screen. Only a decision of a person types: no key stands for a timeout, nor for a request
+/// that was withdrawn.
+fn next_step(decision: Option<(DecisionOutcome, Option<Typed>)>, is_shown: bool) -> DialogStep {
+    use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut};
+    match (decision, is_shown) {
+        (None, true) => DialogStep::Wait,
+        (None, false) => DialogStep::Withdraw,
+        (Some((outcome @ (Allowed | Denied), None)), true) => {
+            DialogStep::Type { allow: outcome == Allowed }
+        }
+        (Some((Allowed | Denied, None)), false) => DialogStep::Gone,
+        (Some((TimedOut | AnsweredTooLate, _)), true) => DialogStep::Wait,
+        (Some((Allowed | Denied, Some(_)) | (AskerGone, _)), _)
+        | (Some((TimedOut | AnsweredTooLate, _)), false) => DialogStep::File,
     }
 }
 
@@ -192,6 +221,26 @@ impl Drop for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// PM-01: keys are typed only for a decision of a person, once, while its dialog is shown.
+    #[test]
+    fn pm_01_only_a_decision_types_into_a_native_dialog() {
+        use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut};
+        let table = [
+            (None, DialogStep::Wait, DialogStep::Withdraw),
+            (Some((Allowed, None)), DialogStep::Type { allow: true }, DialogStep::Gone),
+            (Some((Denied, None)), DialogStep::Type { allow: false }, DialogStep::Gone),
+            (Some((Allowed, Some(Typed::Stays))), DialogStep::File, DialogStep::File),
+            (Some((Denied, Some(Typed::Taken))), DialogStep::File, DialogStep::File),
+            (Some((TimedOut, None)), DialogStep::Wait, DialogStep::File),
+            (Some((AnsweredTooLate, None)), DialogStep::Wait, DialogStep::File),
+            (Some((AskerGone, None)), DialogStep::File, DialogStep::File),
+        ];
+        for (decision, shown, gone) in table {
+            assert_eq!(next_step(decision, true), shown, "{decision:?}");
+            assert_eq!(next_step(decision, false), gone, "{decision:?}");
+        }
+    }
 
     #[test]
     fn keys_of_a_profile_are_named() {

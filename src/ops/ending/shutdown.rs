@@ -410,8 +410,8 @@ pub fn await_end(
     }
 }
 
-/// Reads the requests that have changed, and, if asked, whether the lead still runs; without one, or
-/// with a stopped one, all requests.
+/// Reads the requests that have changed. If asked, looks for the lead first; without a running one,
+/// reads all requests.
 fn await_step(
     team: &TeamStore,
     requests: &mut [ShutdownRequest],

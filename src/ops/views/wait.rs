@@ -43,14 +43,15 @@ pub struct Came {
     /// Name of the member, or id of the task.
     pub name: String,
     pub state: String,
-    /// What a member waits for, and the command that answers it: text for people, partly foreign.
+    /// The need of a member that waits, and the command that answers it: text for people, partly
+    /// foreign.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
 }
 
 /// The poll interval: a process can end without writing anything.
 const SWEEP: Duration = Duration::from_millis(500);
-/// Interval of reads of the first screens, which are no files.
+/// Interval of reads of the first screens, whose changes are not announced.
 const SCREEN_SWEEP: Duration = Duration::from_millis(200);
 /// Interval of questions to other hosts: a launcher that was killed there writes nothing.
 const HOSTS: Duration = Duration::from_secs(10);

@@ -29,8 +29,8 @@ fn health(effects: &[Effect]) -> Vec<Option<Silence>> {
     silences.collect()
 }
 
-/// CR-02, MSG-13: whether a member is silent is checked at its time and again after as long, and has
-/// no other effect.
+/// CR-02, MSG-13: a member that owes an answer is checked when it is due and again after as long.
+/// Nothing else happens.
 #[test]
 fn cr_02_msg_13_silent_member_is_checked_and_not_stopped() {
     let mut state = assigned();
