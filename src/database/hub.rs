@@ -23,6 +23,8 @@ const MAX_LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// The schema gives a lock for this time.
 const LOCK_TERM: Duration = Duration::from_secs(30);
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
+/// Pause while another client acquires or releases the same lease.
+const LEASE_PAUSE: Duration = Duration::from_millis(5);
 /// Pause between two attempts to acquire a lease again after a lost connection.
 const RETAKE_PAUSE: Duration = Duration::from_millis(300);
 
@@ -58,6 +60,12 @@ struct HubState {
     /// not exclude other clients of the same connection.
     leased: BTreeSet<String>,
     cache: DocumentCache,
+}
+
+impl HubState {
+    fn is_leased(&self, team: &str) -> bool {
+        self.holds.values().any(|hold| matches!(hold, Hold::Lease { team: of, .. } if of == team))
+    }
 }
 
 impl Hub {
@@ -254,8 +262,11 @@ impl Hub {
         actor: &Actor,
         team: String,
     ) -> Result<String, DatabaseError> {
-        if !self.state().leased.insert(team.clone()) {
-            return Ok("null".to_owned());
+        while !self.state().leased.insert(team.clone()) {
+            if self.state().is_leased(&team) {
+                return Ok("null".to_owned());
+            }
+            sleep(LEASE_PAUSE).await;
         }
         let arguments = json!({ "actor": actor, "team": team }).to_string();
         let result = self.engine.call("take_lease", &arguments).await;

@@ -126,7 +126,9 @@ pub async fn lead(
         driver.recover(done).await?;
     }
     let end = driver.finish(stops).await?;
-    drop(lead.lease);
+    if end == LeadEnd::Interrupted {
+        lead.lease.leave_record();
+    }
     Ok(end)
 }
 
@@ -233,6 +235,10 @@ impl<'a> LeadDriver<'a> {
         if end == LeadEnd::TeamGone {
             return Ok(end);
         }
+        if end == LeadEnd::Interrupted {
+            let failed = "the members cannot be ended";
+            attempt(self.ctx, self.team, ops::ending::interrupt::end_with_lead, failed).await?;
+        }
         if let Some(hooks) = self.hooks.take() {
             hooks.finish(stops).await;
             self.read(&Topic::Journal)?;
@@ -240,8 +246,10 @@ impl<'a> LeadDriver<'a> {
         // Messages that cannot be marked now are marked together with the next ones.
         let _ = self.mark_read();
         if self.state.leads() {
-            let failed = "the shutdown cannot be verified";
-            attempt(self.ctx, self.team, ops::ending::report::report_all, failed).await?;
+            if end != LeadEnd::Interrupted {
+                let failed = "the shutdown cannot be verified";
+                attempt(self.ctx, self.team, ops::ending::report::report_all, failed).await?;
+            }
             ops::team::lease::withdraw(self.team)?;
         }
         ops::views::events::append(
@@ -274,7 +282,8 @@ impl<'a> LeadDriver<'a> {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
                 Stop::ByForce => Event::Stop { force: true },
-                Stop::Leaving => Event::Leave,
+                Stop::Leaving => Event::End(LeadEnd::Left),
+                Stop::Interrupted => Event::End(LeadEnd::Interrupted),
             })?,
             batch = self.queue.receive() => self.handle(batch)?,
             () = tokio::time::sleep(tick.unwrap_or(rest).min(rest)) => {
@@ -326,7 +335,7 @@ impl<'a> LeadDriver<'a> {
             return Ok(());
         };
         if !self.team.exists() {
-            return self.step(Event::TeamGone);
+            return self.step(Event::End(LeadEnd::TeamGone));
         }
         let text = e.to_string();
         if self.problem.as_ref() != Some(&text) {
@@ -395,7 +404,7 @@ impl<'a> LeadDriver<'a> {
             LeadInput::Activity { name, incarnation, fingerprint } => {
                 Event::Activity { name, incarnation, fingerprint }
             }
-            LeadInput::Exited { .. } if !self.team.exists() => Event::TeamGone,
+            LeadInput::Exited { .. } if !self.team.exists() => Event::End(LeadEnd::TeamGone),
             LeadInput::Exited { name, incarnation } => {
                 match ops::members::status::record(self.team, &name)?.filter(|r| r.is(&incarnation))
                 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::state::LeadEnd;
 use model::board::Board;
 use model::decisions::question::Question;
 use model::decisions::request::ShutdownRequest;
@@ -21,6 +22,8 @@ pub enum Stop {
     ByForce,
     /// Stops only the lead; members keep running.
     Leaving,
+    /// The machine or the session ends: members end with the lead, and the team stays.
+    Interrupted,
 }
 
 /// The result of `Effect::StopRun`: the placement is proven closed, or the reason why not.
@@ -95,10 +98,8 @@ pub(crate) enum Event {
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
     /// A person stops the team, gracefully or by force.
     Stop { force: bool },
-    /// A person stops the lead only; the members keep running.
-    Leave,
-    /// The team no longer exists on disk.
-    TeamGone,
+    /// The lead ends at once, for this reason.
+    End(LeadEnd),
     /// All filed questions that wait for an answer.
     Filed(Vec<Question>),
     /// New journal events; sent only if the team has hooks.

@@ -90,8 +90,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             staff::handle_started(state, kind, &names, failures, now, &mut effects);
         }
         Event::Stop { force } => shutdown::stop(state, LeadEnd::Stopped, force, &mut effects),
-        Event::Leave => state.phase = Phase::Done(LeadEnd::Left),
-        Event::TeamGone => state.phase = Phase::Done(LeadEnd::TeamGone),
+        Event::End(end) => state.phase = Phase::Done(end),
         Event::SignsOfLife(signs) => {
             followup::handle_signs_of_life(state, &signs, now, &mut effects);
         }

@@ -35,6 +35,8 @@ pub enum LeadEnd {
     Carried,
     /// A person stopped only the lead.
     Left,
+    /// A signal of the system stopped the lead and its members; the team goes on later.
+    Interrupted,
     TeamGone,
 }
 
@@ -46,6 +48,7 @@ impl LeadEnd {
             LeadEnd::Stopped => "stopped",
             LeadEnd::Carried => "carried",
             LeadEnd::Left => "left",
+            LeadEnd::Interrupted => "interrupted",
             LeadEnd::TeamGone => "team_gone",
         }
     }

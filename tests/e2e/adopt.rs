@@ -288,6 +288,10 @@ fn sd_12_lead_on_exit_detaches_refuses_or_stops() {
         wait_for("the lead", || lead_of(&stage));
         lead.signal(signal);
         lead.end().expect(130);
+        // CR-19: a closed terminal is no wish of a person.
+        if signal == "HUP" {
+            stage.phalanx(&["down"]).expect(0);
+        }
         stage.assert_clean();
     }
 }

@@ -60,6 +60,7 @@ mod init;
 mod input;
 mod install;
 mod interop;
+mod interrupted;
 mod iterm2;
 mod joints;
 mod launcher;

@@ -1,6 +1,7 @@
 //! Task mode: each task is one run of the one-shot form of a program, without standing members.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -138,6 +139,8 @@ fn cr_05_runs_outlive_their_lead_and_are_not_repeated() {
     assert!(
         std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill").success()
     );
+    // It holds its lease until the kernel has ended it.
+    wait_for("its end", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     let lead = stage.start(&["adopt"]);
     wait_for("the next lead", || {
         let seen = stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].to_string();

@@ -216,14 +216,20 @@ fn tmux_ctrl_c_and_sigterm_end_up_and_restore_the_terminal() {
             assert!(sent.success());
         };
         stop();
-        wait_for("the hint", || {
-            terminal.screen().contains("Ctrl-C again ends it by force").then_some(())
-        });
-        stop();
+        if by_key {
+            wait_for("the hint", || {
+                terminal.screen().contains("Ctrl-C again ends it by force").then_some(())
+            });
+            stop();
+        }
         let all = terminal.ended(130);
         assert!(!all.contains('─') && !all.contains("^C"), "{all}");
-        assert!(all.contains("trio  "), "{all}");
+        let last = if by_key { "trio  " } else { "phalanx resume --all -t trio" };
+        assert!(all.contains(last), "{all}");
         assert!(terminal.echoes());
+        if !by_key {
+            terminal.stage.phalanx(&["down", "-t", "trio"]).expect(0);
+        }
         terminal.close();
     }
 }

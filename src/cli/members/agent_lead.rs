@@ -12,7 +12,7 @@ use crate::team::lead_session::{LeadResult, LeadSession, OnExit};
 use ops::authority::Action;
 use ops::starting::agent_lead::AgentLead;
 use ops::{self, Kind, Lease, TeamStore};
-use sys::signal::Signals;
+use sys::signal::{Signal, Signals};
 use sys::tty;
 
 /// A running agent lead.
@@ -71,22 +71,22 @@ pub(crate) fn lead_beside(
         let code = serve();
         tty::let_signals_through();
         // The loop has ended already if the team is gone.
-        let _ = over.send(());
+        let _ = over.send(code);
         let concluded = leading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok::<_, Failure>((code, concluded))
     })?;
     Ok((Exit(u8::try_from(code).unwrap_or(Kind::Failed.exit_code())), concluded?))
 }
 
-/// Runs the lead's loop until the team is gone, or until the exit of the agent lead has been
-/// handled.
+/// Runs the lead's loop until the team is gone, or until the exit of the agent lead, of which `end`
+/// receives the code, has been handled.
 fn lead_behind(
     setup: &Setup,
     team: &TeamStore,
     (agent, gets_questions): (&AgentLead, bool),
     on_exit: OnExit,
     lease: Lease,
-    end: oneshot::Receiver<()>,
+    end: oneshot::Receiver<i32>,
 ) -> Result<LeadResult, Failure> {
     ops::starting::agent_lead::send_brief(team, agent)?;
     let runtime = interrupt::runtime()?;
@@ -99,8 +99,10 @@ fn lead_behind(
         session.catch_up()?;
         let follow = async {
             // A dropped sender also means that the agent lead has exited.
-            let _ = end.await;
-            session.resume_output();
+            let code = end.await.unwrap_or_default();
+            let signals = [Signal::Hangup, Signal::Terminate];
+            let signal = signals.into_iter().find(|signal| signal.exit_code() == code);
+            session.resume_output(signal.unwrap_or(Signal::Interrupt));
             std::future::pending().await
         };
         tokio::select! {

@@ -40,7 +40,7 @@ pub(crate) fn report_end(
             })?;
             Ok(Exit::DONE)
         }
-        LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried => {
+        LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried | LeadEnd::Interrupted => {
             print_report(&setup.out, team, result, rerun)
         }
     }
@@ -54,6 +54,14 @@ pub(crate) fn print_report(
     result: &LeadResult,
     rerun: Option<&str>,
 ) -> VerbResult {
+    if result.end == LeadEnd::Interrupted {
+        let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
+        out.confirm(&document, || {
+            let again = format!("go on with `phalanx resume --all -t {}`", team.name());
+            format!("a signal has ended the members of team {} and its lead; {again}", team.name())
+        })?;
+        return Ok(Exit::of(Kind::Interrupted));
+    }
     let success = result.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &result.report {
         let more = next_command(team, report, rerun);

@@ -23,15 +23,15 @@ use model::wire;
 use ops::views::report::{KnownRuns, Report};
 use ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
 use sys::clock::Deadline;
-use sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use sys::signal::{self, Signal, Signals, TerminalSignal, TerminalSignals};
 use sys::{env, failpoint, lock};
 use ui::{DesktopNotification, Style, View};
 
-/// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
-/// members (SD-12).
+/// The effect of a signal to the lead on the members (SD-12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnExit {
-    /// Ask them to stop; the second signal kills them.
+    /// Ctrl-C asks them to stop, and kills them the second time; TERM and HUP end them at once and
+    /// keep the team.
     Stop,
     /// Leave them running without a lead.
     Detach,
@@ -57,8 +57,8 @@ pub(crate) struct LeadSession<'a> {
     view: RefCell<View>,
     started_at: Timestamp,
     on_exit: OnExit,
-    /// Number of signals that asked to stop the members.
-    stop_signals: Cell<u32>,
+    /// The last request to stop the members.
+    stop_asked: Cell<Option<Stop>>,
     stops: UnboundedSender<Stop>,
     /// Notified when an event is not on display yet.
     redraw_requested: Notify,
@@ -115,7 +115,7 @@ impl<'a> LeadSession<'a> {
             view: RefCell::new(view),
             started_at,
             on_exit,
-            stop_signals: Cell::new(0),
+            stop_asked: Cell::new(None),
             stops,
             redraw_requested: Notify::new(),
             watch_command: RefCell::new(None),
@@ -134,9 +134,9 @@ impl<'a> LeadSession<'a> {
         LeadSession { agent: Some(AgentPart { gets_mail, gets_questions }), view, ..self }
     }
 
-    /// Resumes output after the agent lead has left the terminal, and handles its exit like a
+    /// Resumes output after the agent lead has left the terminal, and handles its exit like this
     /// signal.
-    pub(crate) fn resume_output(&self) {
+    pub(crate) fn resume_output(&self, signal: Signal) {
         let style =
             if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
         let mut view = View::new(style, self.started_at, self.out.stderr_paint);
@@ -147,12 +147,12 @@ impl<'a> LeadSession<'a> {
         self.view.replace(view);
         self.color_members();
         // The lead may have ended already.
-        let _ = self.stop_request().map(|request| self.stops.send(request));
+        let _ = self.stop_request(signal).map(|request| self.stops.send(request));
     }
 
     /// Returns whether a person has asked to stop the members.
     pub(crate) fn interrupted(&self) -> bool {
-        self.stop_signals.get() > 0
+        self.stop_asked.get().is_some()
     }
 
     /// Returns whether the display is a live frame rather than lines.
@@ -226,14 +226,14 @@ impl<'a> LeadSession<'a> {
 
     async fn forward_signals(&self, signals: &mut Signals) -> Infallible {
         loop {
-            signals.recv().await;
+            let signal = signals.recv().await;
             // The lead may have ended already; then there is nothing to stop.
-            let _ = self.stop_request().map(|request| self.stops.send(request));
+            let _ = self.stop_request(signal).map(|request| self.stops.send(request));
         }
     }
 
     /// Returns the request that a signal stands for, or `None` if it has no effect (SD-12).
-    fn stop_request(&self) -> Option<Stop> {
+    fn stop_request(&self, signal: Signal) -> Option<Stop> {
         if self.on_exit == OnExit::Detach {
             return Some(Stop::Leaving);
         }
@@ -246,20 +246,26 @@ impl<'a> LeadSession<'a> {
             ));
             return None;
         }
-        self.stop_signals.set(self.stop_signals.get() + 1);
         let members = match live.map(|live| live.len()) {
             Some(1) => "1 member".to_owned(),
             Some(some) => format!("{some} members"),
             None => "the members".to_owned(),
         };
-        if self.stop_signals.get() == 1 {
-            self.print_message(&format!(
-                "asking {members} to stop, up to {STOP_DEADLINE_S} s; Ctrl-C again to force"
-            ));
-            return Some(Stop::Gracefully);
-        }
-        self.print_message(&format!("ending {members} by force"));
-        Some(Stop::ByForce)
+        let is_of_system = matches!(signal, Signal::Terminate | Signal::Hangup);
+        let (stop, words) = match self.stop_asked.get() {
+            Some(Stop::Interrupted) => return None,
+            None if is_of_system && self.on_exit == OnExit::Stop => {
+                (Stop::Interrupted, format!("ending with {members}; the team stays"))
+            }
+            None => {
+                let limit = format!("up to {STOP_DEADLINE_S} s; Ctrl-C again to force");
+                (Stop::Gracefully, format!("asking {members} to stop, {limit}"))
+            }
+            Some(_) => (Stop::ByForce, format!("ending {members} by force")),
+        };
+        self.stop_asked.set(Some(stop));
+        self.print_message(&words);
+        Some(stop)
     }
 
     async fn redraw(&self, follow: bool) -> Infallible {
@@ -376,7 +382,8 @@ impl<'a> LeadSession<'a> {
             LeadOptions { ctx, team, lease, goal, settings, has_agent_lead, tells_agent, journal };
         let mut show_event = |event: &Event| self.show_event(event);
         let led = lead(options, stop_requests, &mut show_event);
-        Ok((self.run_beside(signals, false, led).await?, keeps))
+        let end = self.run_beside(signals, false, led).await?;
+        Ok((end, keeps || end == LeadEnd::Interrupted))
     }
 
     fn show_event(&self, event: &Event) {

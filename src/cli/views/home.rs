@@ -133,9 +133,18 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         return vec![manifest, second, third];
     };
     let name = &team.name;
+    let has_dead_lead =
+        team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead);
+    if has_dead_lead && team.stopped.is_empty() && team.members == 0 {
+        return vec![
+            step(format!("phalanx down -t {name}"), "delete it: its lead has died, nobody is left"),
+            step(format!("phalanx spawn NAME -t {name}"), "add a member"),
+            step(format!("phalanx adopt -t {name}"), "lead it again"),
+        ];
+    }
     let first = if !team.stopped.is_empty() {
         step(format!("phalanx resume --all -t {name}"), "start it again, with its conversations")
-    } else if team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead) {
+    } else if has_dead_lead {
         step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died")
     } else {
         step(format!("phalanx status -t {name}"), "show its members and tasks")
@@ -179,6 +188,7 @@ mod tests {
         let led = commands(vec![team(2, Some(Life::Alive))], true);
         assert_eq!(led, ["status -t demo", "attach -t demo", "down -t demo"]);
         assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
+        assert_eq!(commands(vec![team(0, Some(Life::Dead))], false)[0], "down -t demo");
         let stopped = vec![MemberName::new("ann").expect("name")];
         let stopped = TeamGlance { stopped, ..team(2, Some(Life::Dead)) };
         assert_eq!(commands(vec![stopped], false)[0], "resume --all -t demo");

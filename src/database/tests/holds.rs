@@ -84,6 +84,21 @@ fn second_lease_is_refused_and_numbers_grow() {
     assert!(stage.db.acting_as(current).put_document(TEAM, &write, None).unwrap().is_some());
 }
 
+/// A lease that the server shows as free can be taken, also by a client of the same connection that
+/// has not finished its release.
+#[test]
+fn lease_that_is_free_can_be_taken() {
+    let Some(stage) = stage() else { return };
+    for _ in 0..50 {
+        let first = stage.db.take_lease(TEAM).unwrap().expect("free");
+        std::thread::scope(|scope| {
+            scope.spawn(|| drop(first));
+            until("the lease is free", || !stage.db.is_led(TEAM).unwrap());
+            assert!(stage.db.take_lease(TEAM).unwrap().is_some());
+        });
+    }
+}
+
 #[test]
 fn lease_is_kept_with_its_number_when_the_connection_is_replaced() {
     let Some(stage) = stage() else { return };

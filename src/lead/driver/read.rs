@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use super::{LeadDriver, MARK_DELAY, MAX_MARK_DELAY};
 use crate::event::{AnswerSent, Event, SignOfLife};
 use crate::hooks::HookRunner;
+use crate::state::LeadEnd;
 use model::decisions::question::Question;
 use model::id::MemberName;
 use model::members::record::MemberRecord;
@@ -35,7 +36,7 @@ impl LeadDriver<'_> {
     /// Reads the files of a topic and steps over them.
     pub(super) fn read(&mut self, topic: &Topic) -> Result<(), OpsError> {
         if !self.team.exists() {
-            return self.step(Event::TeamGone);
+            return self.step(Event::End(LeadEnd::TeamGone));
         }
         match topic {
             Topic::Roster => self.read_roster(),
@@ -183,7 +184,11 @@ impl LeadDriver<'_> {
         let board = ops::board::task::board(self.team)?;
         // The files of a team that is being deleted disappear; another program did not
         // delete them.
-        self.step(if self.team.exists() { Event::Board(board) } else { Event::TeamGone })
+        self.step(if self.team.exists() {
+            Event::Board(board)
+        } else {
+            Event::End(LeadEnd::TeamGone)
+        })
     }
 
     fn read_journal(&mut self) -> Result<(), OpsError> {

@@ -206,9 +206,11 @@ pub(super) fn stop(state: &mut State, end: LeadEnd, force: bool, effects: &mut V
     state.phase = Phase::Stopping { end, force };
     let reason = match end {
         LeadEnd::TasksOver => "all tasks are done",
-        LeadEnd::Stopped | LeadEnd::Carried | LeadEnd::Left | LeadEnd::TeamGone => {
-            "the team is stopped"
-        }
+        LeadEnd::Stopped
+        | LeadEnd::Carried
+        | LeadEnd::Left
+        | LeadEnd::Interrupted
+        | LeadEnd::TeamGone => "the team is stopped",
     };
     ask_all(state, reason, force, effects);
 }

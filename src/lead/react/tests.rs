@@ -427,7 +427,7 @@ fn carrier_ends_when_its_requests_are_resolved() {
 #[test]
 fn deleted_team_ends_its_lead() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
-    react(&mut state, Event::TeamGone, NOW);
+    react(&mut state, Event::End(LeadEnd::TeamGone), NOW);
     assert_eq!(state.end(), Some(LeadEnd::TeamGone));
 }
 

@@ -57,9 +57,9 @@ pub(super) fn settle(
     };
     let is_shown = shown.is_some_and(|asked| is_about(&filed, &finding.rule, asked));
     match next_step(filed.decision.as_ref().map(|made| (made.outcome, made.typed)), is_shown) {
-        DialogStep::Wait => Ok(()),
-        DialogStep::Withdraw => dialog::withdraw(ctx, team, &filed.id, None),
-        DialogStep::Type { allow } => {
+        TypingStep::Wait => Ok(()),
+        TypingStep::Withdraw => dialog::withdraw(ctx, team, &filed.id, None),
+        TypingStep::Type { allow } => {
             answer(ctx, team, record, profile, finding, allow)?;
             let closed = Deadline::after(CLOSES_WITHIN);
             while shows(ctx, team, record, profile, &filed) && !closed.expired() {
@@ -68,8 +68,8 @@ pub(super) fn settle(
             let stays = shows(ctx, team, record, profile, &filed);
             dialog::record_typed(team, &filed.id, if stays { Typed::Stays } else { Typed::Taken })
         }
-        DialogStep::Gone => dialog::record_typed(team, &filed.id, Typed::Gone),
-        DialogStep::File => {
+        TypingStep::Gone => dialog::record_typed(team, &filed.id, Typed::Gone),
+        TypingStep::File => {
             shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked))
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn settle(
 
 /// The next step with the last request of a run.
 #[derive(Debug, PartialEq, Eq)]
-enum DialogStep {
+enum TypingStep {
     Wait,
     Withdraw,
     Type {
@@ -92,18 +92,18 @@ enum DialogStep {
 /// Decides by the outcome of the request and the result of typing, and by whether its dialog is on
 /// the screen. Only a decision of a person types: no key stands for a timeout, nor for a request
 /// that was withdrawn.
-fn next_step(decision: Option<(DecisionOutcome, Option<Typed>)>, is_shown: bool) -> DialogStep {
+fn next_step(decision: Option<(DecisionOutcome, Option<Typed>)>, is_shown: bool) -> TypingStep {
     use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut};
     match (decision, is_shown) {
-        (None, true) => DialogStep::Wait,
-        (None, false) => DialogStep::Withdraw,
+        (None, true) => TypingStep::Wait,
+        (None, false) => TypingStep::Withdraw,
         (Some((outcome @ (Allowed | Denied), None)), true) => {
-            DialogStep::Type { allow: outcome == Allowed }
+            TypingStep::Type { allow: outcome == Allowed }
         }
-        (Some((Allowed | Denied, None)), false) => DialogStep::Gone,
-        (Some((TimedOut | AnsweredTooLate, _)), true) => DialogStep::Wait,
+        (Some((Allowed | Denied, None)), false) => TypingStep::Gone,
+        (Some((TimedOut | AnsweredTooLate, _)), true) => TypingStep::Wait,
         (Some((Allowed | Denied, Some(_)) | (AskerGone, _)), _)
-        | (Some((TimedOut | AnsweredTooLate, _)), false) => DialogStep::File,
+        | (Some((TimedOut | AnsweredTooLate, _)), false) => TypingStep::File,
     }
 }
 
@@ -227,14 +227,14 @@ mod tests {
     fn pm_01_only_a_decision_types_into_a_native_dialog() {
         use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut};
         let table = [
-            (None, DialogStep::Wait, DialogStep::Withdraw),
-            (Some((Allowed, None)), DialogStep::Type { allow: true }, DialogStep::Gone),
-            (Some((Denied, None)), DialogStep::Type { allow: false }, DialogStep::Gone),
-            (Some((Allowed, Some(Typed::Stays))), DialogStep::File, DialogStep::File),
-            (Some((Denied, Some(Typed::Taken))), DialogStep::File, DialogStep::File),
-            (Some((TimedOut, None)), DialogStep::Wait, DialogStep::File),
-            (Some((AnsweredTooLate, None)), DialogStep::Wait, DialogStep::File),
-            (Some((AskerGone, None)), DialogStep::File, DialogStep::File),
+            (None, TypingStep::Wait, TypingStep::Withdraw),
+            (Some((Allowed, None)), TypingStep::Type { allow: true }, TypingStep::Gone),
+            (Some((Denied, None)), TypingStep::Type { allow: false }, TypingStep::Gone),
+            (Some((Allowed, Some(Typed::Stays))), TypingStep::File, TypingStep::File),
+            (Some((Denied, Some(Typed::Taken))), TypingStep::File, TypingStep::File),
+            (Some((TimedOut, None)), TypingStep::Wait, TypingStep::File),
+            (Some((AnsweredTooLate, None)), TypingStep::Wait, TypingStep::File),
+            (Some((AskerGone, None)), TypingStep::File, TypingStep::File),
         ];
         for (decision, shown, gone) in table {
             assert_eq!(next_step(decision, true), shown, "{decision:?}");

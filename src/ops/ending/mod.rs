@@ -2,6 +2,7 @@
 
 pub mod by_process;
 pub mod delete;
+pub mod interrupt;
 pub mod lost_host;
 pub mod lost_runs;
 pub mod prune;

@@ -20,7 +20,7 @@ use model::team::event::{Event, EventKind};
 use model::team::host::HostChoice;
 use model::team::worktree::{Checkout, WorktreeRequest};
 use model::{text, wire};
-use store::{StoreError, TeamStore};
+use store::TeamStore;
 use sys::env;
 use sys::proc::Liveness;
 
@@ -52,7 +52,7 @@ pub struct RestartSpecs {
 ///
 /// # Errors
 /// [`StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
-/// phalanx did not start, [`StoreError::MemberTaken`] for one that runs; a profile that no longer
+/// phalanx did not start; a refusal for one that runs; a profile that no longer
 /// exists; a run that cannot be removed.
 pub fn specs(
     ctx: &Context,
@@ -130,8 +130,10 @@ fn ended(
     }
     match records.iter().find(|record| !has_ended(record)) {
         Some(record) => {
-            let (team, holder) = (team.name().clone(), record.name.clone());
-            Err(StoreError::MemberTaken { team, holder }.into())
+            let problem = format!("{} runs: there is nothing to resume", record.name);
+            let hint =
+                format!("start it anew: `phalanx restart {} -t {}`", record.name, team.name());
+            Err(OpsError::refused(problem, hint))
         }
         None => Ok(records),
     }

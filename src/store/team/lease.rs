@@ -45,6 +45,8 @@ pub struct LeadRecord {
 pub struct Lease {
     team: TeamStore,
     held: Held,
+    /// The record stays, as that of a lead that died.
+    keeps_record: bool,
 }
 
 /// The lead of a team, as one check of the lease shows it.
@@ -78,6 +80,11 @@ impl Lease {
         Err(StoreError::Database(DatabaseError::LeaseLost { team: self.team.name().to_string() }))
     }
 
+    /// Gives up the right and leaves the record, so that the team has a dead lead.
+    pub fn leave_record(mut self) {
+        self.keeps_record = true;
+    }
+
     fn is_lost(&self) -> bool {
         match &self.held {
             Held::Gate(_) => false,
@@ -94,7 +101,7 @@ impl TeamStore {
             *found = Some(lead.clone());
             Ok(())
         })?;
-        Ok(Some(Lease { team: self.clone(), held }))
+        Ok(Some(Lease { team: self.clone(), held, keeps_record: false }))
     }
 
     fn take_free_lease(&self) -> Result<Option<Held>, StoreError> {
@@ -267,7 +274,7 @@ impl Drop for Lease {
     /// Removes the record before the right is given up with its field, so that the next holder
     /// finds no stale record. If the right was lost, the record is that of its next holder.
     fn drop(&mut self) {
-        if !self.is_lost() {
+        if !self.is_lost() && !self.keeps_record {
             let _ = self.team.remove_lead_record();
         }
     }

@@ -226,8 +226,8 @@ impl World {
         let member = who(NAMES[usize::from(a) % 4]);
         match b % 16 {
             0 => Event::Stop { force: a.is_multiple_of(2) },
-            1 if a.is_multiple_of(8) => Event::Leave,
-            2 if a.is_multiple_of(8) => Event::TeamGone,
+            1 if a.is_multiple_of(8) => Event::End(LeadEnd::Left),
+            2 if a.is_multiple_of(8) => Event::End(LeadEnd::TeamGone),
             3..6 => Event::Answers(vec![AnswerSent {
                 member,
                 from: "team-lead".to_owned(),

@@ -1,0 +1,154 @@
+//! Signals of a shutdown, of `systemctl stop`, `docker stop` or a logout, which reach agents,
+//! launchers and the lead in any order: the team stays and goes on later (CR-19).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::agent_lead::UserTerminal;
+use crate::harness::{Stage, wait_for};
+
+/// A program that ends with 0 when it is signalled, as Claude Code does. Its starts are counted.
+const AGENT: &str = "#!/bin/sh
+trap 'exit 0' TERM HUP
+echo up >>\"$(dirname \"$0\")/up-$PHALANX_AGENT_NAME\"
+while :; do sleep 0.05; done
+";
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    AgentsFirst,
+    LeadFirst,
+    Together,
+}
+
+/// Who leads: `up` in a terminal of its own, a lead in the background, or an agent.
+#[derive(Debug, Clone, Copy)]
+enum Lead {
+    Up,
+    Background,
+    Agent,
+}
+
+fn pid_of(value: &Value) -> String {
+    value.as_i64().unwrap_or_else(|| panic!("no pid: {value}")).to_string()
+}
+
+fn is_gone(pid: &str) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn signal(name: &str, pids: &[String]) {
+    // A process that has ended meanwhile is no error.
+    let mut kill = Command::new("kill");
+    kill.arg(format!("-{name}")).args(pids).output().expect("kill");
+}
+
+fn record(stage: &Stage, team: &str, name: &str) -> Value {
+    let path = stage.root().join(format!("teams/{team}/phalanx/members/{name}.json"));
+    serde_json::from_slice(&fs::read(path).expect("a record")).expect("JSON")
+}
+
+fn interrupt(lead: Lead, sent: &str, order: Order, backend: &str) {
+    let case = format!("{lead:?} {sent} {order:?} {backend}");
+    let terminal = UserTerminal::new();
+    let (stage, team) = (&terminal.stage, "alpha");
+    let agent = stage.at("agent").display().to_string();
+    stage.script(&stage.at("agent"), AGENT);
+    let up = match lead {
+        Lead::Up => {
+            stage.phalanx(&["down"]).expect(0);
+            let member = |name| format!("[[member]]\nname = \"{name}\"\nrun = [\"{agent}\"]\n");
+            let head =
+                format!("[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"{backend}\"\n");
+            let manifest = stage.file("team.toml", &(head + &member("ann") + &member("ben")));
+            Some(stage.start(&["up", &manifest]))
+        }
+        Lead::Background => {
+            stage.phalanx(&["lead", "--detach"]).expect(0);
+            None
+        }
+        Lead::Agent => {
+            terminal.lead("", &agent);
+            None
+        }
+    };
+    if up.is_none() {
+        wait_for("the lead", || {
+            stage.phalanx(&["--json", "status"]).expect(0).json()["lead"].is_object().then_some(())
+        });
+        stage.phalanx(&["spawn", "ann", "ben", "--backend", backend, "--", &agent]).expect(0);
+    }
+    let starts = |name: &str| {
+        fs::read_to_string(stage.at(&format!("up-{name}"))).unwrap_or_default().lines().count()
+    };
+    wait_for(&format!("{case}: the programs"), || {
+        (starts("ann") == 1 && starts("ben") == 1).then_some(())
+    });
+    let status = wait_for("both members", || {
+        let status = stage.phalanx(&["--json", "status"]);
+        let status = (status.code == 0).then(|| status.json())?;
+        (status["members"].as_array()?.len() == 2).then_some(status)
+    });
+    let lead_pid = pid_of(&status["lead"]["pid"]);
+    let records = ["ann", "ben"].map(|name| record(stage, team, name));
+    let agents: Vec<String> =
+        records.iter().map(|one| pid_of(&one["start"]["program"]["pid"])).collect();
+    let launchers: Vec<String> =
+        records.iter().map(|one| pid_of(&one["start"]["launcher"]["pid"])).collect();
+    let rest = [&launchers[..], std::slice::from_ref(&lead_pid)].concat();
+    match order {
+        Order::AgentsFirst => {
+            signal(sent, &agents);
+            for agent in &agents {
+                wait_for("the end of a program", || is_gone(agent).then_some(()));
+            }
+            signal(sent, &rest);
+        }
+        Order::LeadFirst => {
+            signal(sent, std::slice::from_ref(&lead_pid));
+            signal(sent, &agents);
+        }
+        Order::Together => signal(sent, &[&agents[..], &rest].concat()),
+    }
+    if let Some(up) = up {
+        let run = up.end().expect(130);
+        assert!(run.stdout.contains("phalanx resume --all -t alpha"), "{case}: {run:?}");
+    } else {
+        wait_for(&format!("{case}: the end of the lead"), || is_gone(&lead_pid).then_some(()));
+    }
+    for name in ["ann", "ben"] {
+        let record = record(stage, team, name);
+        assert_eq!(record["state"], "disappeared", "{case}: {record}");
+    }
+    let page = stage.phalanx(&[]).expect(0).stdout;
+    assert!(page.contains("alpha has ended without a request: ann, ben\n"), "{case}: {page}");
+    stage.phalanx(&["resume", "--all"]).expect(0);
+    wait_for(&format!("{case}: both again"), || {
+        (starts("ann") == 2 && starts("ben") == 2).then_some(())
+    });
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["lead"]["state"], "running", "{case}: {status}");
+    terminal.end();
+}
+
+fn interrupt_all(backend: &str) {
+    for lead in [Lead::Up, Lead::Background, Lead::Agent] {
+        for sent in ["TERM", "HUP"] {
+            for order in [Order::AgentsFirst, Order::LeadFirst, Order::Together] {
+                interrupt(lead, sent, order, backend);
+            }
+        }
+    }
+}
+
+#[test]
+fn tmux_cr_19_shutdown_in_any_order_keeps_teams_of_ptys() {
+    interrupt_all("pty");
+}
+
+#[test]
+fn tmux_cr_19_shutdown_in_any_order_keeps_teams_of_panes() {
+    interrupt_all("tmux");
+}
