@@ -42,6 +42,28 @@ fn state(stage: &Stage, id: &str) -> Value {
     stage.phalanx(&["--json", "task", "get", id]).expect(0).json()["state"].clone()
 }
 
+/// TK-18: who lands the work of a member whose task is open is told so, and can complete it with it.
+#[test]
+fn tk_18_task_of_work_that_lands_is_completed_if_asked() {
+    let stage = stage();
+    for member in ["ann", "bob"] {
+        stage.phalanx(&["task", "create", "Count", "--owner", member]).expect(0);
+    }
+    commit(&stage, "ann", "one\ntwo\n");
+    let landed = stage.phalanx(&["worktree", "merge", "ann"]).expect(0);
+    let words = "#1 of ann is open; `phalanx task complete 1` ends it";
+    assert!(landed.stderr.contains(words), "{landed:?}");
+    assert_eq!(state(&stage, "1"), "pending");
+    commit(&stage, "ann", "one\ntwo\nthree\n");
+    let landed = stage.phalanx(&["worktree", "merge", "ann", "--complete"]).expect(0);
+    assert!(landed.stderr.contains("task #1 of ann is completed"), "{landed:?}");
+    assert_eq!((state(&stage, "1"), state(&stage, "2")), (json!("completed"), json!("pending")));
+    commit(&stage, "ann", "none\n");
+    let landed = stage.phalanx(&["worktree", "merge", "ann", "--complete"]).expect(0);
+    assert!(!landed.stderr.contains("task"), "no task is left: {landed:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// RV-27: a reviewer reads what is handed in before the lead decides, and cannot decide itself.
 #[test]
 fn rv_27_reviewer_reads_work_first_and_the_lead_decides() {

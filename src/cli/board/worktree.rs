@@ -8,16 +8,19 @@ use serde_json::{Value, json};
 use crate::args::MemberArg;
 use crate::fail::{Exit, VerbResult};
 use crate::interrupt::with_checks;
+use crate::read::is_confirmed;
 use crate::setup::Setup;
 use crate::team::deletion::removal_line;
 use model::id::MemberName;
 use model::team::worktree::{LandingKind, short_commit};
 use model::text;
 use ops::authority::Action;
-use ops::review::checks;
+use ops::review::tasks::{self, OpenTask};
+use ops::review::{checks, decide};
 use ops::team::landing::{LandRequest, LandingReport};
 use ops::team::worktree::{Preview, Standing};
 use ops::{self, Kind};
+use sys::env;
 use ui::{self, WorktreeRow};
 
 #[derive(Debug, Subcommand, Deserialize, JsonSchema)]
@@ -80,6 +83,10 @@ pub(crate) struct MergeArgs {
     #[arg(long, conflicts_with_all = ["head", "dry_run"])]
     #[serde(default)]
     check: bool,
+    /// The open task of the member is completed with it; a terminal is asked otherwise.
+    #[arg(long, conflicts_with = "dry_run")]
+    #[serde(default)]
+    complete: bool,
 }
 
 impl MergeArgs {
@@ -200,6 +207,21 @@ fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
     };
     let report = ops::team::landing::land(&setup.ctx, &team, &name, &request)?;
     setup.out.print(&report, || landing_lines(&report))?;
+    if let Some(task) = tasks::open_task(&team.board()?, &name) {
+        let OpenTask { id, subject, .. } = &task;
+        let asks =
+            !setup.out.json && !setup.out.quiet && env::stdin_is_tty() && env::stdout_is_tty();
+        if merge.complete
+            || asks && is_confirmed(&format!("#{id} {subject} is open: is it completed?"))?
+        {
+            let complaints = decide::complete(&setup.ctx, &team, &task)?;
+            complaints.iter().for_each(|words| setup.out.print_message(words));
+            setup.out.print_message(&format!("task #{id} of {name} is completed"));
+        } else {
+            let words = format!("#{id} of {name} is open; `phalanx task complete {id}` ends it");
+            setup.out.print_message(&words);
+        }
+    }
     Ok(Exit::DONE)
 }
 

@@ -13,7 +13,7 @@ use ops::review::checks::{self, WorkCheck};
 use ops::review::comments::{self, NewComment};
 use ops::review::decide::{self, Approval};
 use ops::review::overview::{self, ReviewOverview, ReviewRow};
-use ops::review::tasks::{self, TaskInReview};
+use ops::review::tasks::{self, OpenTask};
 use ops::review::{conflicts, place, send};
 use ops::team::landing::{self, LandRequest};
 use ops::{Context, OpsError, TeamStore};
@@ -41,7 +41,7 @@ impl ReviewSource for TeamSource {
         let found = || {
             self.enter(Action::Look, member)?;
             let reviewed = changes::reviewed(&self.ctx, &self.team, member, cancel)?;
-            let task = tasks::task_in_review(&self.team, member)?;
+            let task = tasks::open_task(&self.team.board()?, member);
             Ok::<_, OpsError>(ReviewedWork {
                 from: reviewed.from,
                 into: reviewed.into,
@@ -203,7 +203,7 @@ impl TeamSource {
                 let task = conflicts::give_task(ctx, team, member)?;
                 Ok(format!("{member} has task #{}: {}", task.id, task.subject))
             }
-            ReviewAction::Land { member, head, kind } => {
+            ReviewAction::Land { member, head, kind, completes } => {
                 self.enter(Action::LandWork, member)?;
                 let request = LandRequest {
                     kind: *kind,
@@ -213,6 +213,10 @@ impl TeamSource {
                     leaves_uncommitted: true,
                 };
                 let landed = landing::land(ctx, team, member, &request)?;
+                let open = tasks::open_task(&team.board()?, member);
+                if let Some(task) = open.filter(|task| *completes == Some(task.id)) {
+                    decide::complete(ctx, team, &task)?;
+                }
                 Ok(landed_words(member, &landed.into))
             }
             ReviewAction::Undo { into, main } => {
@@ -278,7 +282,7 @@ fn listed_work(row: ReviewRow) -> ListedWork {
     ListedWork {
         from: work.map(|work| work.from.clone()).unwrap_or_default(),
         host: work.ok().and_then(|work| work.host.as_ref()).map(HostName::to_string),
-        task: row.task.map(listed_task),
+        task: row.open_task.map(listed_task),
         seen,
         comments: row.comments,
         checks: row.checks,
@@ -298,6 +302,7 @@ fn listed_work(row: ReviewRow) -> ListedWork {
     }
 }
 
-fn listed_task(task: TaskInReview) -> ListedTask {
-    ListedTask { id: task.id, subject: task.subject, is_in_review: true }
+fn listed_task(task: OpenTask) -> ListedTask {
+    let OpenTask { id, subject, is_in_review } = task;
+    ListedTask { id, subject, is_in_review }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::changes::{Reviewed, reviewed};
 use super::checks;
-use super::tasks::{TaskInReview, task_in_review};
+use super::tasks::{OpenTask, TaskInReview, task_in_review};
 use crate::board::task;
 use crate::team::hooks;
 use crate::team::landing::{self, LandRequest, LandingReport};
@@ -94,6 +94,17 @@ pub fn approve(
         )
     })?;
     Ok(ApprovalReport { name: name.clone(), task: id, landed, complaints: done.complaints })
+}
+
+/// Completes a task whose work has landed; approves one in review. Returns the problems with hooks.
+///
+/// # Errors
+/// As [`task::act`].
+pub fn complete(ctx: &Context, team: &TeamStore, task: &OpenTask) -> Result<Vec<String>, OpsError> {
+    let action = if task.is_in_review { TaskAction::Approve } else { TaskAction::Complete };
+    let hooks = hooks::load_hooks(ctx, team);
+    let done = task::act(ctx, team, &hooks, task.id, &ctx.speaker, &TaskStep::of(action))?;
+    Ok(done.complaints)
 }
 
 /// Work that was dropped.

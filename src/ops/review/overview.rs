@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::changes::snapshot_of;
 use super::checks::{WorkCheck, last_run};
 use super::comments;
-use super::tasks::{TaskInReview, tasks_in_review};
+use super::tasks::{OpenTask, TaskInReview, open_task, tasks_in_review};
 use crate::team::worktree::{UnreachableHosts, must_be_here, repository};
 use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
@@ -56,6 +56,8 @@ pub struct ReviewRow {
     pub name: MemberName,
     /// Its task that is in review.
     pub task: Option<TaskInReview>,
+    /// Its task that is not over, first one in review.
+    pub open_task: Option<OpenTask>,
     pub comments: CommentCounts,
     /// The snapshot that the speaker saw last.
     pub seen: Option<String>,
@@ -137,6 +139,7 @@ pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsEr
     let (into, main) = main_branch(ctx, team, &all)?.unwrap_or_default();
     let mut overview = ReviewOverview { into, main, ..ReviewOverview::default() };
     let mut tasks = tasks_in_review(team)?;
+    let board = team.board()?;
     let mut review = team.review()?;
     let comments = comments::visible(ctx, team, &review, None)?;
     let looks = review.looks.remove(&ctx.speaker).unwrap_or_default();
@@ -151,7 +154,8 @@ pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsEr
         let snapshot = work.as_ref().map(|work| work.snapshot.as_str()).unwrap_or_default();
         let last = checks.iter().map(|check| last_run(check, &review, &name, snapshot));
         let passed_by = review.passed_by(&name, snapshot);
-        ReviewRow { checks: last.collect(), name, task, comments, seen, passed_by, work }
+        let (checks, open_task) = (last.collect(), open_task(&board, &name));
+        ReviewRow { checks, name, task, open_task, comments, seen, passed_by, work }
     };
     let mut found = Vec::new();
     for (name, outcome) in outcomes(ctx, team, &all) {

@@ -1,9 +1,10 @@
-//! The tasks whose owners wait for a review.
+//! The tasks of members whose work is reviewed.
 
 use serde::Serialize;
 
 use crate::OpsError;
-use model::board::task::TaskState;
+use model::board::Board;
+use model::board::task::{Task, TaskState};
 use model::id::{MemberName, TaskId};
 use store::TeamStore;
 
@@ -39,4 +40,29 @@ pub fn task_in_review(
     let is_of =
         |task: &TaskInReview| task.owner.as_deref().is_some_and(|owner| member.clashes_with(owner));
     Ok(tasks_in_review(team)?.into_iter().find(is_of))
+}
+
+/// A task that is not over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpenTask {
+    pub id: TaskId,
+    pub subject: String,
+    pub is_in_review: bool,
+}
+
+/// Returns the task of a member that is not over: one in review, or else in progress, or else the
+/// oldest.
+pub fn open_task(board: &Board, member: &MemberName) -> Option<OpenTask> {
+    let is_of = |task: &&Task| {
+        let is_own = task.owner.as_deref().is_some_and(|owner| member.clashes_with(owner));
+        is_own && !task.state.is_over()
+    };
+    let rank = |task: &Task| match task.state {
+        TaskState::InReview => 0,
+        TaskState::InProgress | TaskState::Stale => 1,
+        _ => 2,
+    };
+    let task = board.work().filter(is_of).min_by_key(|task| (rank(task), task.id))?;
+    let (subject, is_in_review) = (task.subject.clone(), task.state == TaskState::InReview);
+    Some(OpenTask { id: task.id, subject, is_in_review })
 }

@@ -110,6 +110,8 @@ pub enum ReviewAction {
         member: MemberName,
         head: String,
         kind: LandingKind,
+        /// The task that is completed with it.
+        completes: Option<TaskId>,
     },
     /// Take the work that has landed last off the branch, if that is still at `main`.
     Undo {

@@ -113,15 +113,26 @@ impl WorkObject {
             let files = files(self.uncommitted);
             details.push(format!("not committed, stays in the worktree: {files}"));
         }
-        let answer = |key, words, kind| QuestionAnswer {
+        let answer = |key, words, kind, completes| QuestionAnswer {
             key,
             words,
             action: ReviewAction::Land {
                 member: self.member.clone(),
                 head: self.head.clone(),
                 kind,
+                completes,
             },
         };
+        let mut answers = vec![
+            answer('y', "merge", LandingKind::Merge, None),
+            answer('s', "squash", LandingKind::Squash, None),
+            answer('r', "rebase", LandingKind::Rebase, None),
+        ];
+        if let Some(task) = &self.task {
+            details.push(format!("#{} {} is open.", task.id, task.subject));
+            let done = answer('c', "merge, task done", LandingKind::Merge, Some(task.id));
+            answers.insert(1, done);
+        }
         Ok(ReviewQuestion {
             words: format!(
                 "Land the commits of {} ({}) up to {} on {}?",
@@ -131,11 +142,7 @@ impl WorkObject {
                 self.into
             ),
             details,
-            answers: vec![
-                answer('y', "merge", LandingKind::Merge),
-                answer('s', "squash", LandingKind::Squash),
-                answer('r', "rebase", LandingKind::Rebase),
-            ],
+            answers,
             is_drawn: false,
         })
     }

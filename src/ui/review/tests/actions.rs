@@ -12,14 +12,22 @@ fn action(effects: Vec<ReviewEffect>) -> ReviewAction {
 }
 
 #[test]
-fn actions_have_the_member_and_the_commit_on_the_screen() {
+fn tk_18_actions_have_the_member_the_commit_and_the_task_on_the_screen() {
     let head = commit(&head("ada", 0));
-    let land = |kind| ReviewAction::Land { member: name("ada"), head: head.clone(), kind };
-    for (keys, kind) in
-        [("M y", LandingKind::Merge), ("M s", LandingKind::Squash), ("M r", LandingKind::Rebase)]
-    {
-        assert_eq!(action(Stage::new(80, 24).press(keys)), land(kind));
-        assert_eq!(action(Stage::with_changes(80, 24).press(keys)), land(kind));
+    let land = |kind, completes| ReviewAction::Land {
+        member: name("ada"),
+        head: head.clone(),
+        kind,
+        completes,
+    };
+    for (keys, kind, completes) in [
+        ("M y", LandingKind::Merge, None),
+        ("M c", LandingKind::Merge, Some(TaskId(4))),
+        ("M s", LandingKind::Squash, None),
+        ("M r", LandingKind::Rebase, None),
+    ] {
+        assert_eq!(action(Stage::new(80, 24).press(keys)), land(kind, completes));
+        assert_eq!(action(Stage::with_changes(80, 24).press(keys)), land(kind, completes));
     }
     let snapshot = commit(&snapshot("ada", 0));
     let approve = |landing| ReviewAction::Approve {
@@ -164,7 +172,8 @@ fn rv_15_answer_acts_on_the_work_that_the_question_names() {
     newer.works.swap(0, 1);
     stage.screen.apply(ReviewNews::List(Ok(newer)));
     let head = commit(&head("ada", 0));
-    let expected = ReviewAction::Land { member: name("ada"), head, kind: LandingKind::Merge };
+    let (member, kind, completes) = (name("ada"), LandingKind::Merge, None);
+    let expected = ReviewAction::Land { member, head, kind, completes };
     assert!(stage.picture().contains(&super::head("ada", 0)[..7]));
     assert_eq!(action(stage.press("y")), expected);
 }
