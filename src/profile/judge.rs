@@ -113,7 +113,13 @@ pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
 
 fn asked(rule: &ScreenRule, look: &Screenshot, evidence: &str) -> DialogQuestion {
     let tool = rule.group("tool", look).map(|tool| unframed(&tool));
-    let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), |text| unframed(&text));
+    // A path is wrapped without a space.
+    let is_path = rule.state == ScreenState::Dialog("trust".to_owned());
+    let join = |text: String| match is_path {
+        true => text.lines().map(unframed).collect(),
+        false => unframed(&text),
+    };
+    let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), join);
     DialogQuestion { tool, text }
 }
 

@@ -76,14 +76,18 @@ pub fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
 }
 
 /// Returns the number of tasks that have ended and that the running lead has yet to report, without
-/// those that it has approved.
+/// those that it has seen.
 pub fn unreported(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
     let unreported = results::unreported(board, &reported(team)?);
-    Ok(unreported.into_iter().filter(|task| !is_approved(task)).count())
+    if unreported.is_empty() {
+        return Ok(0);
+    }
+    let events = team.events()?;
+    Ok(unreported.into_iter().filter(|task| !is_seen(task, &events)).count())
 }
 
 /// Returns the number of reports that are unread, without those about nothing but tasks that the
-/// lead has approved.
+/// lead has seen.
 pub fn unread(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
     let is_report = |envelope: &Envelope| envelope.msg_id.starts_with(PREFIX);
     let unread = team.mailbox(&MemberName::lead()).unread_where(is_report)?;
@@ -96,14 +100,20 @@ pub fn unread(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
             event.detail.get("msg_id").is_some_and(|id| *id == envelope.msg_id.as_str())
         };
         let tasks = events.iter().find(is_it).map(tasks_of).unwrap_or_default();
-        let is_seen = |id: &TaskId| board.tasks.get(id).is_some_and(is_approved);
-        tasks.is_empty() || !tasks.iter().all(is_seen)
+        let has_seen = |id: &TaskId| board.tasks.get(id).is_some_and(|task| is_seen(task, &events));
+        tasks.is_empty() || !tasks.iter().all(has_seen)
     };
     Ok(unread.iter().filter(is_news).count())
 }
 
-fn is_approved(task: &Task) -> bool {
-    task.extra.decided_by.as_deref() == Some(LEAD)
+/// Returns true for a task that the lead has approved, or whose work has landed since it ended.
+fn is_seen(task: &Task, events: &[Event]) -> bool {
+    let has_landed = |event: &Event| {
+        event.event == EventKind::WorkLanded
+            && event.member == task.owner_member()
+            && task.extra.ended_at.is_some_and(|ended| ended <= event.at)
+    };
+    task.extra.decided_by.as_deref() == Some(LEAD) || events.iter().any(has_landed)
 }
 
 /// Returns the tasks that a report is about.

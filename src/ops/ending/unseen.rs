@@ -22,7 +22,8 @@ pub struct UnseenWork {
     unreported: usize,
 }
 
-/// Returns the unseen work; `None` if all was seen. What the lead has approved, it has seen.
+/// Returns the unseen work; `None` if all was seen. What the lead has approved or landed, it
+/// has seen.
 pub fn unseen_work(team: &TeamStore) -> Result<Option<UnseenWork>, OpsError> {
     let board = team.board()?;
     let in_review = board.work().filter(|task| task.state == TaskState::InReview);

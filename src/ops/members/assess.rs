@@ -88,13 +88,18 @@ impl<'t> TeamEvidence<'t> {
         self.given.get(&name.folded()).copied()
     }
 
+    /// Returns whether a request of a member is open.
+    pub(crate) fn has_request(&self, name: &MemberName) -> bool {
+        self.requests.contains_key(&name.folded())
+    }
+
     /// Returns what a member waits for, with the command that answers it; `None` if it does not, or
     /// if its request is still to be filed.
     pub(crate) fn needs(&self, name: &MemberName, record: Option<&MemberRecord>) -> Option<String> {
         let found = self.assess(name, record, None);
         let need = found.doing.need().filter(|need| *need != Need::Limit)?;
         let reason = found.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-        let remedy = match (self.requests.contains_key(&name.folded()), need) {
+        let remedy = match (self.has_request(name), need) {
             (true, _) => format!("`phalanx answer {name} --approve`, or `--reject`"),
             (false, Need::Permission | Need::Plan) => return None,
             (false, _) => need.remedy(name),

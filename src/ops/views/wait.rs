@@ -16,6 +16,7 @@ use model::board::task_ref::TaskRef;
 use model::decisions::question::Question;
 use model::id::{Incarnation, MemberName};
 use model::members::assessment::{Doing, ScreenSign};
+use model::members::need::Need;
 use model::members::record::MemberRecord;
 use model::team::Team;
 use model::text;
@@ -383,13 +384,17 @@ pub fn first_needs(
     loop {
         let seen = Seen::read(ctx, team)?;
         let evidence = seen.evidence(team);
+        let is_last = deadline.expired();
         open.retain(|name| {
             let asks = |record: &&MemberRecord| {
                 let profile = profiles::find(ctx, &record.request.profile);
                 profile.is_ok_and(|profile| !profile.answers.is_empty())
             };
             let Some(record) = seen.record(name).filter(asks) else { return false };
-            if let Some(needs) = evidence.needs(name, Some(record)) {
+            let doing = evidence.assess(name, Some(record), None).doing;
+            let is_filed_soon = doing.need() == Some(Need::Trust) && !evidence.has_request(name);
+            let needs = evidence.needs(name, Some(record));
+            if let Some(needs) = needs.filter(|_| is_last || !is_filed_soon) {
                 found.push((name.clone(), needs));
                 return false;
             }
@@ -397,10 +402,10 @@ pub fn first_needs(
             let screen = assess::read_screen(ctx, team, record);
             match record.is_native() {
                 true => !matches!(screen, Some(ScreenSign::Idle | ScreenSign::Working)),
-                false => evidence.assess(name, Some(record), None).doing == Doing::Starting,
+                false => is_filed_soon || doing == Doing::Starting,
             }
         });
-        if open.is_empty() || deadline.expired() {
+        if open.is_empty() || is_last {
             return Ok(found);
         }
         changes.wait(deadline.remaining().min(SCREEN_SWEEP));

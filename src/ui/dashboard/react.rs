@@ -39,6 +39,20 @@ impl Dashboard {
         if before.is_some() && after.is_some() && before != after {
             self.moved_at = Some(self.read_at());
         }
+        let shows_request = matches!(
+            self.dialog,
+            Some(OpenDialog::Page(TextPage { kind: PageKind::Request(_), .. }))
+        );
+        if shows_request && before.is_some() && after.is_none() {
+            self.dialog = None;
+            let is_answer = |running: &ChosenCommand| {
+                matches!(running, ChosenCommand::Action(TeamAction::Answer { request, .. })
+                    if before.as_ref() == Some(request))
+            };
+            if !self.running.iter().any(is_answer) {
+                self.notify("the request is no longer open", Tone::Waiting, self.read_at());
+            }
+        }
         let effects = self.follow_selected();
         if let (true, false, Some(member)) = (was_typing, self.typing, typing_to) {
             // The page takes the keys that were meant for the member.

@@ -210,6 +210,20 @@ fn pm_09_request_that_is_not_visible_in_full_is_shown_first() {
     }
 }
 
+/// PM-09: the page of a request closes with it, and does not show as open what is over.
+#[test]
+fn pm_09_page_of_a_request_closes_with_it() {
+    let long = format!("make {}", "x".repeat(90));
+    let mut dashboard = asked(vec![shell_request("perm-1", "ben", &long)], 80, 24);
+    press(&mut dashboard, "y");
+    assert!(matches!(&dashboard.dialog, Some(OpenDialog::Page(_))));
+    let other = shell_request("perm-2", "ben", "ls");
+    dashboard.set_snapshot(TeamSnapshot { requests: vec![other], ..sample() });
+    assert_eq!(dashboard.dialog, None);
+    let shown = picture(&mut dashboard, 80, 24);
+    assert!(shown.contains("the request is no longer open"), "{shown}");
+}
+
 /// PM-12: an approval would leave the questions of a program unanswered.
 #[test]
 fn pm_12_questions_are_answered_one_by_one() {
