@@ -47,25 +47,25 @@ impl UserTerminal {
         wait_for("the program is up", || self.screen().contains("= idle").then_some(()));
     }
 
-    fn person(&self, args: &[&str]) -> String {
+    pub fn person(&self, args: &[&str]) -> String {
         self.stage.tmux(&[&["-L", "person"], args].concat()).unwrap_or_default()
     }
 
-    fn screen(&self) -> String {
+    pub fn screen(&self) -> String {
         self.person(&["capture-pane", "-p", "-t", "person"])
     }
 
-    fn type_in(&self, keys: &str) {
+    pub fn type_in(&self, keys: &str) {
         self.person(&["send-keys", "-t", "person", "-l", "--", keys]);
     }
 
-    fn exit(&self) -> String {
+    pub fn exit(&self) -> String {
         wait_for("the end of the lead", || {
             fs::read_to_string(self.stage.at("exit")).ok().filter(|code| code.ends_with('\n'))
         })
     }
 
-    fn close_terminal(&self) {
+    pub fn close_terminal(&self) {
         self.person(&["kill-session", "-t", "person"]);
     }
 

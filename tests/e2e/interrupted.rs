@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::agent_lead::UserTerminal;
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Stage, binary, wait_for};
 
 /// A program that ends with 0 when it is signalled, as Claude Code does. Its starts are counted.
 const AGENT: &str = "#!/bin/sh
@@ -131,6 +131,53 @@ fn interrupt(lead: Lead, sent: &str, order: Order, backend: &str) {
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     assert_eq!(status["lead"]["state"], "running", "{case}: {status}");
     terminal.end();
+}
+
+/// CR-19: what is left of a team whose lead was killed decides what plain `phalanx` offers with `y`:
+/// to start the members again, to lead those that live, or to delete it.
+#[test]
+fn tmux_cr_19_plain_phalanx_offers_to_go_on_with_what_is_left() {
+    for (left, offer) in [
+        ("nobody runs", "start it again, with its conversations? [y/N]"),
+        ("ann runs", "lead them in the background? [y/N]"),
+        ("no member", "delete its files? [y/N]"),
+    ] {
+        let terminal = UserTerminal::new();
+        let stage = &terminal.stage;
+        stage.phalanx(&["lead", "--detach"]).expect(0);
+        let lead = pid_of(&stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"]);
+        let mut pids = vec![lead];
+        if left != "no member" {
+            stage.phalanx(&["spawn", "ann", "--backend", "pty", "--", "sleep", "300"]).expect(0);
+        }
+        if left == "nobody runs" {
+            let start = record(stage, "alpha", "ann")["start"].clone();
+            pids.extend(["launcher", "program"].map(|process| pid_of(&start[process]["pid"])));
+        }
+        signal("KILL", &pids);
+        pids.iter().for_each(|pid| wait_for("its end", || is_gone(pid).then_some(())));
+        let line =
+            format!("{}; echo $? >{}; exec sleep 1000", binary(), stage.at("exit").display());
+        let size = ["-x", "80", "-y", "24"];
+        let session = [&["new-session", "-d", "-s", "person"][..], &size, &[&line]].concat();
+        terminal.person(&session);
+        wait_for(&format!("{left}: {offer}"), || terminal.screen().contains(offer).then_some(()));
+        terminal.type_in("y\r");
+        if left == "no member" {
+            assert_eq!(terminal.exit(), "0\n", "{left}: {}", terminal.screen());
+            assert!(!stage.root().join("teams/alpha").exists());
+            terminal.close_terminal();
+            stage.assert_clean();
+            continue;
+        }
+        wait_for(&format!("{left}: the dashboard"), || {
+            terminal.screen().contains("led for").then_some(())
+        });
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        assert_eq!(status["lead"]["state"], "running", "{left}: {status}");
+        assert_eq!(status["members"].as_array().map(Vec::len), Some(1), "{left}: {status}");
+        terminal.end();
+    }
 }
 
 fn interrupt_all(backend: &str) {
