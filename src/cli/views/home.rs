@@ -150,6 +150,9 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         step(format!("phalanx status -t {name}"), "show its members and tasks")
     };
     let second = match team.members {
+        _ if !team.stopped.is_empty() => {
+            step(format!("phalanx status -t {name}"), "show its tasks")
+        }
         0 => step(format!("phalanx spawn NAME -t {name}"), "add a member"),
         _ => step(format!("phalanx attach -t {name}"), "bring its screens to this terminal"),
     };
