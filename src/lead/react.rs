@@ -27,7 +27,7 @@ use model::board::external_change;
 use model::board::results;
 use model::board::task::Task;
 use model::decisions::request::ShutdownRequest;
-use model::id::MemberName;
+use model::id::{MemberName, TaskId};
 use model::team::settings::Finish;
 use model::time::Timestamp;
 
@@ -129,9 +129,15 @@ fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut V
         }
     }
     if state.wants_reports() {
-        // A task that was retried is reported again.
-        state.reported.retain(|id| board.tasks.get(id).is_none_or(|task| task.state.is_over()));
-        state.results = results::ended(&board, &state.reported);
+        // A task that was retried is reported again, also if it has ended since the last look.
+        state.reported.retain(|id, at| {
+            let is_it = |task: &Task| at.is_none_or(|at| task.extra.ended_at == Some(at));
+            board.tasks.get(id).is_none_or(|task| task.state.is_over() && is_it(task))
+        });
+        let reported: BTreeSet<TaskId> = state.reported.keys().copied().collect();
+        let end = |id: TaskId| (id, board.tasks.get(&id).and_then(|task| task.extra.ended_at));
+        state.results = results::ended(&board, &reported)
+            .map(|(at, ids)| (at, ids.into_iter().map(end).collect()));
     }
     if state.leads() && state.members_seen {
         release_absent(state, &board, effects);
@@ -177,9 +183,9 @@ fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !is_due || staff::awaits_runs(state, now) {
         return;
     }
-    if let Some((_, ids)) = state.results.take() {
-        state.reported.extend(&ids);
-        effects.push(Effect::Report(ids));
+    if let Some((_, ends)) = state.results.take() {
+        effects.push(Effect::Report(ends.keys().copied().collect()));
+        state.reported.extend(ends);
     }
 }
 

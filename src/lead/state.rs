@@ -234,6 +234,9 @@ pub(super) struct OpenQuestion {
     pub(super) cause: Cause,
 }
 
+/// Ended tasks with the times of their ends.
+pub(super) type TaskEnds = BTreeMap<TaskId, Option<Timestamp>>;
+
 /// The budgets of the team, and what was reported of them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct BudgetWatch {
@@ -300,10 +303,11 @@ pub(crate) struct State {
     pub(super) asked: BTreeMap<MemberName, (TaskId, Timestamp)>,
     /// As last read; `None` for a team of another program.
     pub(super) settings: Option<Settings>,
-    /// Tasks whose results were reported to the lead's mailbox.
-    pub(super) reported: BTreeSet<TaskId>,
+    /// Tasks whose results were reported to the lead's mailbox; without a time if an earlier lead
+    /// did that.
+    pub(super) reported: TaskEnds,
     /// Tasks to be reported together, and when, if none is started meanwhile.
-    pub(super) results: Option<(Timestamp, Vec<TaskId>)>,
+    pub(super) results: Option<(Timestamp, TaskEnds)>,
     /// The records have been read at least once.
     pub(super) members_seen: bool,
     /// The shutdown requests have been read at least once.
@@ -346,7 +350,7 @@ impl State {
             offers: BTreeMap::new(),
             asked: BTreeMap::new(),
             settings: None,
-            reported: BTreeSet::new(),
+            reported: BTreeMap::new(),
             results: None,
             makers: makers(&kinds),
             kinds,
@@ -413,7 +417,7 @@ impl State {
     }
 
     pub(crate) fn with_reported(self, reported: BTreeSet<TaskId>) -> State {
-        State { reported, ..self }
+        State { reported: reported.into_iter().map(|id| (id, None)).collect(), ..self }
     }
 
     /// Returns how the lead's work ended, or `None` if it goes on.

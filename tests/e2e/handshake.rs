@@ -289,7 +289,7 @@ fn up_reports_shutdown_deviations() {
     let words =
         ["--answer=--status", "--answer=in_progress", "--answer=--pending", "--answer=the tests"];
     stage.phalanx(&[&head[..], &words].concat()).expect(0);
-    up.signal("TERM");
+    up.signal("INT");
     let report = up.end().expect(130).json();
     assert_eq!(report["deviations"][0]["name"], json!("early"), "{report}");
     assert_eq!(entry_of(&report["members"], "early")["pending_work"], json!(["the tests"]));

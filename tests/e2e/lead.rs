@@ -109,8 +109,8 @@ fn first_interrupt_shuts_down_gracefully_and_second_forces() {
 }
 
 #[test]
-fn terminated_up_ends_its_idle_team() {
-    for signal in ["TERM", "HUP"] {
+fn interrupted_up_ends_its_idle_team_and_a_terminated_one_keeps_it() {
+    for (signal, stays) in [("INT", false), ("TERM", true), ("HUP", true)] {
         let stage = Stage::without_tmux();
         let manifest = stage.file(
             "idle.toml",
@@ -123,6 +123,9 @@ fn terminated_up_ends_its_idle_team() {
         });
         up.signal(signal);
         up.end().expect(130);
+        if stays {
+            stage.phalanx(&["down"]).expect(0);
+        }
         stage.assert_clean();
     }
 }

@@ -83,9 +83,9 @@ pub(crate) struct MergeArgs {
     #[arg(long, conflicts_with_all = ["head", "dry_run"])]
     #[serde(default)]
     check: bool,
-    /// The open task of the member is completed with it; a terminal is asked otherwise.
+    /// Complete the open task of the member. A terminal is asked otherwise.
     #[arg(long, conflicts_with = "dry_run")]
-    #[serde(default)]
+    #[serde(skip)]
     complete: bool,
 }
 

@@ -65,6 +65,7 @@ pub(super) const NOT_OVER_MCP: &[Omission] = &[
     ("task search", "words", "`query`", "the tool takes them as one text"),
     ("task export", "format", "", JSON),
     ("rules", "remove", "the action remove", "it is an action"),
+    ("worktree merge", "complete", "TaskUpdate", "TaskUpdate completes it"),
     ("review", "name", "the action show", "it is an action"),
     ("review", "pr", "", PUBLISHED),
     ("review", "sync", "", PUBLISHED),

@@ -493,6 +493,14 @@ fn results_are_reported_once_and_in_one_message() {
         read_board(&mut state, &[Completed, Failed, Completed], later),
         [Effect::Report(vec![TaskId(3)])]
     );
+    // CR-05: a task that was retried and has ended again between two looks at the board.
+    let Event::Board(mut again) = board(&[Completed, Completed, Completed]) else {
+        panic!("a board")
+    };
+    again.tasks.values_mut().for_each(|task| task.extra.ended_at = Some(NOW));
+    again.tasks.get_mut(&TaskId(2)).expect("a task").extra.ended_at = Some(later);
+    let effects = react(&mut state, Event::Board(again), later.plus_ms(1000));
+    assert!(effects.contains(&Effect::Report(vec![TaskId(2)])), "{effects:?}");
     let mut ending = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
     assert_eq!(read_board(&mut ending, &[Completed], later), [], "the team's report says it");
 }
