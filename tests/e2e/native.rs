@@ -19,25 +19,31 @@ const LIVES: usize = 3;
 
 #[test]
 fn tmux_native_claude_completes_a_lifecycle_in_a_team() {
-    run_to_its_end("native.sh");
+    run_to_its_end("native.sh", &[]);
 }
 
-/// CR-18: all processes of a team are killed at once, and the machine gets another boot id.
+/// CR-18, CR-19: all processes of a team get SIGTERM at once, and the machine gets another boot id.
 #[test]
 fn tmux_cr_18_native_claudes_go_on_with_their_conversations_after_a_restart() {
-    run_to_its_end("morning.sh");
+    run_to_its_end("morning.sh", &[]);
 }
 
-/// The ten commands of the README, from an empty home to the merged work of two agents.
+/// The commands of the README, from an empty home to the merged work of two agents.
 #[test]
 fn tmux_commands_of_the_readme_lead_two_native_claudes_to_merged_work() {
-    run_to_its_end("way-in.sh");
+    run_to_its_end("way-in.sh", &["claude", "claude"]);
+}
+
+/// The same, with a native member and a wrapped one.
+#[test]
+fn tmux_commands_of_the_readme_lead_claude_and_codex_to_merged_work() {
+    run_to_its_end("way-in.sh", &["claude", "codex"]);
 }
 
 /// The story of docs/review.md: comments, changes, answers, a squash, a conflict and its end.
 #[test]
 fn tmux_work_of_two_native_claudes_is_reviewed_and_landed() {
-    run_to_its_end("review.sh");
+    run_to_its_end("review.sh", &[]);
 }
 
 #[test]
@@ -50,8 +56,8 @@ fn codex_over_acp_completes_a_lifecycle_in_a_team() {
     run_over_acp("codex", "codex-acp");
 }
 
-/// Runs a script of `fixtures/api` with Claude Code.
-fn run_to_its_end(script: &str) {
+/// Runs a script of `fixtures/api` with Claude Code, and with the words before the program.
+fn run_to_its_end(script: &str, words: &[&str]) {
     if !gear::is_full() {
         return gear::skip("Claude Code itself runs with --full");
     }
@@ -65,7 +71,7 @@ fn run_to_its_end(script: &str) {
         return;
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
-    let live = || run_apart(script, &[], ("PATH", path.as_ref()));
+    let live = || run_apart(script, words, ("PATH", path.as_ref()));
     let mut run = live();
     for _ in 1..LIVES {
         if run.status.code() != Some(DROPPED) {
