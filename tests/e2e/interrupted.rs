@@ -74,7 +74,10 @@ fn interrupt(lead: Lead, sent: &str, order: Order, backend: &str) {
             None
         }
     };
-    if up.is_none() {
+    if let Some(up) = &up {
+        // It leads once all have started.
+        up.wait_for_message("watch it: ");
+    } else {
         wait_for("the lead", || {
             stage.phalanx(&["--json", "status"]).expect(0).json()["lead"].is_object().then_some(())
         });
