@@ -288,7 +288,7 @@ fn sd_12_lead_on_exit_detaches_refuses_or_stops() {
         wait_for("the lead", || lead_of(&stage));
         lead.signal(signal);
         lead.end().expect(130);
-        // CR-19: a closed terminal is no wish of a person.
+        // CR-19: the team stays when its terminal is closed.
         if signal == "HUP" {
             stage.phalanx(&["down"]).expect(0);
         }

@@ -16,6 +16,8 @@ trap 'exit 0' TERM HUP
 echo up >>\"$(dirname \"$0\")/up-$PHALANX_AGENT_NAME\"
 while :; do sleep 0.05; done
 ";
+
+/// The order in which the processes are signalled.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     AgentsFirst,
@@ -23,7 +25,7 @@ enum Order {
     Together,
 }
 
-/// Who leads: `up` in a terminal of its own, a lead in the background, or an agent.
+/// The lead: `up` in a process of its own, a lead in the background, or an agent.
 #[derive(Debug, Clone, Copy)]
 enum Lead {
     Up,
@@ -40,7 +42,7 @@ fn is_gone(pid: &str) -> bool {
 }
 
 fn signal(name: &str, pids: &[String]) {
-    // A process that has ended meanwhile is no error.
+    // A process may have ended meanwhile.
     let mut kill = Command::new("kill");
     kill.arg(format!("-{name}")).args(pids).output().expect("kill");
 }

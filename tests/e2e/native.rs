@@ -34,7 +34,7 @@ fn tmux_commands_of_the_readme_lead_two_native_claudes_to_merged_work() {
     run_to_its_end("way-in.sh", &["claude", "claude"]);
 }
 
-/// The same, with a native member and a wrapped one.
+/// The commands of the README with a native member and a wrapped one.
 #[test]
 fn tmux_commands_of_the_readme_lead_claude_and_codex_to_merged_work() {
     run_to_its_end("way-in.sh", &["claude", "codex"]);

@@ -42,7 +42,7 @@ fn state(stage: &Stage, id: &str) -> Value {
     stage.phalanx(&["--json", "task", "get", id]).expect(0).json()["state"].clone()
 }
 
-/// TK-18: who lands the work of a member whose task is open is told so, and can complete it with it.
+/// TK-18: a landing names the open task of the member, and completes it if asked.
 #[test]
 fn tk_18_task_of_work_that_lands_is_completed_if_asked() {
     let stage = stage();

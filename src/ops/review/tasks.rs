@@ -53,10 +53,7 @@ pub struct OpenTask {
 /// Returns the task of a member that is not over: one in review, or else in progress, or else the
 /// oldest.
 pub fn open_task(board: &Board, member: &MemberName) -> Option<OpenTask> {
-    let is_of = |task: &&Task| {
-        let is_own = task.owner.as_deref().is_some_and(|owner| member.clashes_with(owner));
-        is_own && !task.state.is_over()
-    };
+    let is_of = |task: &&Task| task.is_owned_by(member) && !task.state.is_over();
     let rank = |task: &Task| match task.state {
         TaskState::InReview => 0,
         TaskState::InProgress | TaskState::Stale => 1,

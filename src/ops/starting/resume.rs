@@ -51,9 +51,9 @@ pub struct RestartSpecs {
 /// Removes what is left of their runs, so that their names are free.
 ///
 /// # Errors
-/// [`store::StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
-/// phalanx did not start; a refusal for one that runs; a profile that no longer
-/// exists; a run that cannot be removed.
+/// [`store::StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member
+/// that phalanx did not start; a refusal for one that runs; a profile that no longer exists; a run
+/// that cannot be removed.
 pub fn specs(
     ctx: &Context,
     team: &TeamStore,
