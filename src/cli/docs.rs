@@ -18,15 +18,19 @@ use sys::signal::Signals;
 /// Print a page of the documentation, or list the pages.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  phalanx docs\n  phalanx docs guide\n  phalanx docs manifest roles\n\n\
+    after_help = "Examples:\n  phalanx docs\n  phalanx docs guide\n  phalanx docs manifest roles\n  \
+    phalanx docs timeout\n\n\
     On a terminal the page is shown in $PAGER, or in less."
 )]
 pub(crate) struct DocsArgs {
-    /// Page [default: a list of the pages].
+    /// Page, or a word to list the sections that have it [default: a list of the pages].
     pub(crate) topic: Option<String>,
     /// Heading of a section of the page, in lower case with a dash between words.
     pub(crate) section: Option<String>,
 }
+
+/// Maximum number of sections that are listed for a word.
+const MAX_SECTIONS: usize = 30;
 
 /// A page of the documentation.
 struct DocsPage {
@@ -86,9 +90,9 @@ pub(super) fn topics() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// Prints a page, a section of it, or the list of pages.
 pub(super) fn docs(out: &Out, args: &DocsArgs) -> VerbResult {
     let Some(topic) = &args.topic else { return list(out) };
-    let page = PAGES.iter().find(|page| page.topic == topic);
-    let page =
-        page.ok_or_else(|| unknown("page", topic, PAGES.iter().map(|page| page.topic), ""))?;
+    let Some(page) = PAGES.iter().find(|page| page.topic == topic) else {
+        return list_sections(out, topic);
+    };
     let shown = match &args.section {
         None => page.text,
         Some(section) => page.section(section).ok_or_else(|| {
@@ -115,6 +119,34 @@ fn list(out: &Out) -> VerbResult {
         format!("{topic:13} {}\n", text::short(about, out.width().saturating_sub(14)))
     };
     out.print(&document, || topics().map(line).collect())?;
+    Ok(Exit::DONE)
+}
+
+/// Lists the sections that have this word, those with the word in their heading first.
+fn list_sections(out: &Out, word: &str) -> VerbResult {
+    let lower = word.to_lowercase();
+    let mut found: Vec<(bool, &str, String)> = Vec::new();
+    for page in &PAGES {
+        let headings: Vec<(usize, usize, String)> = page.headings().collect();
+        let ends = headings.iter().skip(1).map(|(at, ..)| *at).chain([page.text.len()]);
+        for ((at, _, name), end) in headings.iter().zip(ends) {
+            if page.text[*at..end].to_lowercase().contains(&lower) {
+                found.push((!name.contains(&lower), page.topic, name.clone()));
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(unknown("page or word", word, PAGES.iter().map(|page| page.topic), ""));
+    }
+    found.sort_by_key(|(is_text, ..)| *is_text);
+    found.truncate(MAX_SECTIONS);
+    let document: Vec<Value> = found
+        .iter()
+        .map(|(_, topic, section)| json!({ "topic": topic, "section": section }))
+        .collect();
+    let line =
+        |(_, topic, section): &(bool, &str, String)| format!("phalanx docs {topic} {section}\n");
+    out.print(&document, || found.iter().map(line).collect())?;
     Ok(Exit::DONE)
 }
 

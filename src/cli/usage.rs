@@ -30,6 +30,27 @@ pub(super) fn failure(args: &[OsString], error: &clap::Error) -> Failure {
     }
 }
 
+/// The commands that others call by these words, or give this argument.
+const OTHER_WORDS: [(&str, &str); 9] = [
+    ("phalanx start", "`phalanx spawn NAME` starts a member, `phalanx up` a team"),
+    ("phalanx new", "`phalanx team create NAME` makes a team, `phalanx init` a manifest"),
+    ("phalanx task done", "`phalanx task complete ID` completes it"),
+    ("phalanx task wait", "`phalanx wait --until task=ID` waits for it"),
+    (
+        "phalanx status …",
+        "`phalanx explain NAME` is about a member, `phalanx status -t TEAM` about a team",
+    ),
+    ("phalanx watch …", "`phalanx attach NAME` shows a member, `phalanx watch -t TEAM` a team"),
+    ("phalanx down …", "name the team: `phalanx down -t TEAM`"),
+    ("phalanx team show …", "name the team: `phalanx team show -t TEAM`"),
+    ("phalanx requests …", "`phalanx requests show ID` shows one"),
+];
+
+fn meant(words: &str) -> Option<String> {
+    let found = OTHER_WORDS.iter().find(|(other, _)| *other == words);
+    found.map(|(_, meant)| (*meant).to_owned())
+}
+
 /// Reports an unknown verb with the verbs that resemble it.
 fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
     let similar = match error.get(ContextKind::SuggestedSubcommand) {
@@ -38,8 +59,11 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
         _ => Vec::new(),
     };
     let quoted: Vec<String> = similar.iter().rev().map(|word| format!("`{word}`")).collect();
-    let hint = if quoted.is_empty() {
-        match group(&error.render().to_string()) {
+    let rendered = error.render().to_string();
+    let hint = if let Some(meant) = meant(&format!("{} {word}", group(&rendered))) {
+        meant
+    } else if quoted.is_empty() {
+        match group(&rendered) {
             "phalanx" => "see all verbs with `phalanx help --all`".to_owned(),
             group => format!("see all verbs with `{group} --help`"),
         }
@@ -68,11 +92,11 @@ fn from_text(text: &str) -> Failure {
     let (head, list) = lines.split_first().map_or(("", &[][..]), |(head, list)| (*head, list));
     let message =
         if list.is_empty() { head.to_owned() } else { format!("{head} {}", list.join(", ")) };
-    Failure::new(
-        Kind::Usage,
-        message,
-        Some(hint.unwrap_or_else(|| "see `phalanx --help`".to_owned())),
-    )
+    // An argument that is no option, of a verb that has none.
+    let is_word = message.starts_with("unexpected argument '") && !message.contains(" '-");
+    let other = is_word.then(|| meant(&format!("{} …", group(text)))).flatten();
+    let hint = other.or(hint).unwrap_or_else(|| "see `phalanx --help`".to_owned());
+    Failure::new(Kind::Usage, message, Some(hint))
 }
 
 #[cfg(test)]
@@ -133,6 +157,7 @@ mod tests {
             (&["spwan"], "did you mean `spawn` or `plan`?"),
             (&["xyzzy"], "see all verbs with `phalanx help --all`"),
             (&["task", "xyzzy"], "see all verbs with `phalanx task --help`"),
+            (&["task", "done"], "`phalanx task complete ID` completes it"),
         ] {
             let error = parse_error(&[&["phalanx"], words].concat());
             let word = words[words.len() - 1];

@@ -12,8 +12,9 @@ use model::value::FIELD;
 
 /// Names that other tools use for our keys, for the hint "did you mean". A hint is only given in
 /// sections that have our key.
-const SYNONYMS: [(&str, &str); 8] = [
+const SYNONYMS: [(&str, &str); 9] = [
     ("cmd", "run"),
+    ("count", "scale"),
     ("command", "run"),
     ("depends_on", "after"),
     ("needs", "after"),
