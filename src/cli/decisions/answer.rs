@@ -38,8 +38,8 @@ use ops::{self, Kind};
     Outside the member's own program add --as NAME."
 )]
 pub(crate) struct AnswerArgs {
-    /// Id of the request, its beginning, or the member that has only this one.
-    #[arg(value_name = "ID")]
+    /// Id of the request, its beginning, or its member [default: the only open one].
+    #[arg(value_name = "ID", default_value = "", hide_default_value = true)]
     pub(crate) id: String,
     /// Approve it.
     #[arg(long)]
@@ -99,7 +99,10 @@ const TYPING: Duration = Duration::from_secs(20);
 
 pub(crate) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
     let team = setup.team(Action::Look)?;
-    let id = ops::decisions::ids::request_to_answer(&setup.ctx, &team, &request_id(&args.id)?)?;
+    let id = match args.id.as_str() {
+        "" => ops::decisions::ids::only_request(&setup.ctx, &team)?,
+        given => ops::decisions::ids::request_to_answer(&setup.ctx, &team, &request_id(given)?)?,
+    };
     if id.is_shutdown() { answer_shutdown(setup, &id, args) } else { decide(setup, &id, args) }
 }
 

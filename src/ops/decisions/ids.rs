@@ -61,6 +61,27 @@ pub fn request_to_answer(
     }
 }
 
+/// Returns the only open request that the lead answers.
+///
+/// # Errors
+/// [`OpsError::Usage`] if several are open, a refusal if none is; failures to read the requests.
+pub fn only_request(ctx: &Context, team: &TeamStore) -> Result<RequestId, OpsError> {
+    process_requests(ctx, team)?;
+    let mut open = known_requests(team)?;
+    open.retain(|one| one.is_open && !one.id.is_shutdown());
+    match open.as_slice() {
+        [only] => Ok(only.id.clone()),
+        [] => {
+            let hint = "`phalanx requests --all` lists those that were answered".to_owned();
+            Err(OpsError::described(Kind::NotFound, "no request is open".to_owned(), hint))
+        }
+        several => {
+            let ids: Vec<&str> = several.iter().map(|one| one.id.as_str()).collect();
+            Err(ambiguous(format!("{} requests are open", ids.len()), &ids))
+        }
+    }
+}
+
 /// Returns an error if this is the name of a present or former member: it has no request to answer.
 fn must_have_a_request(
     team: &TeamStore,
