@@ -26,8 +26,8 @@ pub(super) const GROUPS: [VerbGroup; 8] = [
     VerbGroup {
         title: "Watching",
         verbs: &[
-            "watch", "popup", "status", "ps", "explain", "wait", "events", "logs", "peek",
-            "attach", "focus", "hide", "show",
+            "watch", "popup", "status", "ps", "report", "explain", "wait", "events", "logs",
+            "peek", "attach", "focus", "hide", "show",
         ],
     },
     VerbGroup { title: "Places", verbs: &["worktree", "workspace", "host", "store"] },

@@ -198,6 +198,7 @@ fn perform(setup: &Setup, verb: Verb) -> VerbResult {
         Verb::Ask(verb) => decisions::ask::ask(setup, verb),
         Verb::Status(args) => views::status::status(setup, &args),
         Verb::Ps => views::ps::ps(setup),
+        Verb::Report(args) => team::closing::report(setup, &args),
         Verb::Doctor(args) => doctor::doctor(setup, &args),
         Verb::Explain(args) => views::explain::explain(setup, &args),
         Verb::Popup => views::popup::popup(setup),

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,8 +20,8 @@ use ui::Paint;
 /// Bytes of a document that are written at once.
 const DOCUMENT_BUFFER: usize = 1 << 16;
 
-/// Page width in columns if stdout is not a terminal.
-const WIDTH: usize = 80;
+/// Page width in columns if stdout is not a terminal: nothing is cut.
+const UNLIMITED: usize = 100_000;
 
 /// The policy for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -75,9 +76,12 @@ impl Out {
         (Out { capture: Some(Arc::clone(&captured)), ..out }, captured)
     }
 
-    /// Returns the line width of stdout in columns; 80 unless it is a terminal.
+    /// Returns the line width of stdout in columns: that of its terminal, else `COLUMNS`, else no
+    /// limit.
     pub(super) fn width(&self) -> usize {
-        own_size().map_or(WIDTH, |(_, columns)| usize::from(columns))
+        let given = || env::var("COLUMNS")?.to_str()?.parse().ok().filter(|columns| *columns > 0);
+        let terminal = own_size().map(|(_, columns)| usize::from(columns));
+        terminal.or_else(given).unwrap_or(UNLIMITED)
     }
 
     /// Writes text to stdout and flushes it; adds a missing final line break.
@@ -129,6 +133,16 @@ impl Out {
         words: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         self.print_outcome(item, true, words)
+    }
+
+    /// Reports what was created. With `--quiet` the text is only its name or id, for scripts.
+    pub(super) fn confirm_new(
+        &self,
+        item: &impl Serialize,
+        id: impl Display,
+        words: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        self.print(item, || if self.quiet { id.to_string() } else { words() })
     }
 
     /// Like [`Out::confirm`], for a verb that can fail in part: failures are shown even with

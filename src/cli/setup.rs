@@ -271,7 +271,7 @@ impl Setup {
             (Failure::Message(error), None) if ended.is_some() => {
                 let ago = ended.map(|team| time::human(ops::now().since(team.ended_at)));
                 let hint = format!(
-                    "it ended {} ago; `phalanx inbox -t {name} --ended` shows its reports, and \
+                    "it ended {} ago; `phalanx report {name}` shows how, and \
                      `phalanx events -t {name} --ended` what happened",
                     ago.unwrap_or_default()
                 );

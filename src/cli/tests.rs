@@ -343,14 +343,17 @@ fn read_only_and_wait_verbs_are_parsed() {
         ("ready", Until::Ready),
         ("idle", Until::Idle),
         ("gone", Until::Gone),
-        ("task=7", Until::Task(TaskRef::Id(TaskId(7)))),
+        ("done", Until::Done),
+        ("unresponsive", Until::State("unresponsive".to_owned())),
+        ("task=7", Until::Tasks(vec![TaskRef::Id(TaskId(7))])),
+        ("task=7,8", Until::Tasks(vec![TaskRef::Id(TaskId(7)), TaskRef::Id(TaskId(8))])),
     ];
     for (word, until) in table {
         let Verb::Wait(wait) = verb(&format!("wait ada ben --any --until {word} --timeout 0.5"))
         else {
             panic!("another verb")
         };
-        assert_eq!((wait.until, wait.names.len(), wait.any), (until, 2, true));
+        assert_eq!((wait.until, wait.names.len(), wait.any), (vec![until], 2, true));
         assert_eq!(wait.timeout, Some(Duration::from_millis(500)));
     }
     let watched = |line: &str| match verb(line) {
@@ -432,7 +435,6 @@ fn request_verbs_are_parsed() {
         "answer p",
         "answer p --approve --input []",
         "answer p --reject --always",
-        "answer --approve",
         "answer p --approve --reject",
         "answer p --approve --mode root",
         "mode ada",

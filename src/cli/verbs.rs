@@ -36,6 +36,7 @@ use crate::members::worker::HookArgs;
 use crate::review::WorkReviewArgs;
 use crate::team::TeamVerb;
 use crate::team::brief::BriefArgs;
+use crate::team::closing::ReportArgs;
 use crate::team::init::InitArgs;
 use crate::team::lead::{AdoptArgs, LeadArgs};
 use crate::team::manifest::ManifestVerb;
@@ -151,6 +152,7 @@ pub(super) enum Verb {
     ///
     /// Includes teams of other config roots if one of their members runs as this user.
     Ps,
+    Report(ReportArgs),
     Doctor(DoctorArgs),
     /// Explain a member's state: the known facts and their sources.
     Explain(MemberArg),

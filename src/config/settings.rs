@@ -227,7 +227,12 @@ fn team(settings: &Settings) -> Table {
         ("unresponsive_after".to_owned(), count(settings.unresponsive_after_s)),
         ("on_hang".to_owned(), word(settings.on_hang)),
         ("hang_after".to_owned(), count(settings.hang_after_s)),
+        ("grace".to_owned(), count(settings.grace_s)),
     ]);
+    team.extend(settings.timeout_s.map(|limit| ("timeout".to_owned(), count(limit))));
+    if settings.fail_fast {
+        team.insert("fail_fast".to_owned(), true.into());
+    }
     team.extend(table_of(settings.limits));
     team.extend(lists([("notify", settings.notify.clone())]));
     put(&mut team, "board", board(&settings.board));

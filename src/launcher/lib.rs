@@ -154,7 +154,8 @@ fn supervise(
     let grace = if signalled { REST_GRACE_WHEN_SIGNALLED } else { REST_GRACE };
     run.journal_leftovers(&proc::end_tree(Process::current(), false, grace));
     output.wait_end(LAST_OUTPUT);
-    let reports = run.is_one_shot() && !signalled;
+    // Its task is given back to the team by the process that ends it.
+    let reports = run.is_one_shot() && !signalled && !run.is_asked_to_end();
     if reports {
         (one_shot.report)(run, &record);
     }

@@ -222,6 +222,12 @@ impl LauncherRun {
         matches!(self.command.terminal, Terminal::Once { .. })
     }
 
+    /// Returns true if the member was asked to end, and has not ended since.
+    pub(super) fn is_asked_to_end(&self) -> bool {
+        let requests = self.team.requests().unwrap_or_default();
+        requests.iter().any(|request| request.is_open() && request.incarnation == self.incarnation)
+    }
+
     fn change<T>(&self, edit: impl FnMut(&mut MemberRecord) -> T) -> Result<T, String> {
         // The store would recreate the directories of a deleted team.
         if !self.team.exists() {

@@ -11,6 +11,7 @@ use model::members::record::MemberRecord;
 use model::team::followup::NotificationStep;
 use ops::effects::health::Silence;
 use ops::ending::remove::MemberRemoval;
+use ops::hosts::stop_mode::StopMode;
 use ops::team::hooks::Occasion;
 
 /// Shutdown deadline for members that the lead stops by itself, in seconds.
@@ -27,9 +28,8 @@ pub(crate) enum Effect {
     Acknowledge { ids: Vec<String> },
     /// Asks these members to shut down.
     AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
-    /// Stops the run and closes its placement; with `agreed` the program may exit by itself
-    /// first. Reports `RunsStopped`.
-    StopRun { name: MemberName, incarnation: Incarnation, agreed: bool },
+    /// Stops the run and closes its placement. Reports `RunsStopped`.
+    StopRun { name: MemberName, incarnation: Incarnation, mode: StopMode },
     /// Starts these members of a kind. Reports `Started`.
     Start { kind: usize, specs: Vec<LaunchSpec> },
     /// Removes runs that are proven over from the roster, releases their tasks and sends the
@@ -48,6 +48,8 @@ pub(crate) enum Effect {
     Health { name: MemberName, incarnation: Incarnation, silence: Option<Silence> },
     /// Computes the fingerprint of the member's activity. Reports `Activity`.
     CheckActivity { name: MemberName, incarnation: Incarnation },
+    /// Fails a task whose time limit has passed.
+    FailLate(TaskId),
     /// Releases the tasks of the member, which keeps running.
     Release(MemberName),
     /// Releases the tasks of an owner that has no run, unless it is on the roster.
@@ -122,6 +124,7 @@ impl Effect {
             Effect::Release(name) | Effect::ReleaseAbsent(name) => {
                 format!("release the tasks of `{name}`")
             }
+            Effect::FailLate(task) => format!("fail task #{task} at its time limit"),
             Effect::Deactivate(name) => format!("record that `{name}` is not active"),
             Effect::JournalRestart { member, .. } => format!("journal the restarts of `{member}`"),
             Effect::SettleReadiness { task, .. } => format!("end the readiness task #{task}"),

@@ -16,6 +16,7 @@ mod readiness;
 mod settings;
 mod shutdown;
 mod staff;
+mod time_limit;
 
 use std::collections::BTreeSet;
 
@@ -38,6 +39,10 @@ impl State {
             self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
         };
         let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
+        let stop = match self.phase {
+            Phase::Stopping { due, force: false, .. } => due,
+            _ => None,
+        };
         let results = self.results.as_ref().map(|(at, _)| *at);
         let results = results.filter(|at| !staff::awaits_runs(self, *at));
         deadlines
@@ -50,6 +55,8 @@ impl State {
             .chain(limit::next_limit_step(self))
             .chain(offer::next_offer(self))
             .chain(results)
+            .chain(stop)
+            .chain(time_limit::next_limit(self))
             .min()
     }
 }
@@ -74,10 +81,10 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Roster(listed) => members::handle_roster(state, &listed, now, &mut effects),
         Event::Members(records) => {
-            members::handle_members(state, &records, &mut effects);
+            members::handle_members(state, &records, now, &mut effects);
             budget::handle_members(state, &records, &mut effects);
         }
-        Event::Requests(requests) => shutdown::handle_requests(state, requests, &mut effects),
+        Event::Requests(requests) => shutdown::handle_requests(state, requests, now, &mut effects),
         Event::Board(board) => {
             followup::handle_board(state, &board, now, &mut effects);
             handle_board(state, board, now, &mut effects);
@@ -89,7 +96,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Started { kind, names, failures } => {
             staff::handle_started(state, kind, &names, failures, now, &mut effects);
         }
-        Event::Stop { force } => shutdown::stop(state, LeadEnd::Stopped, force, &mut effects),
+        Event::Stop { force } => shutdown::stop(state, LeadEnd::Stopped, force, now, &mut effects),
         Event::End(end) => state.phase = Phase::Done(end),
         Event::SignsOfLife(signs) => {
             followup::handle_signs_of_life(state, &signs, now, &mut effects);
@@ -114,7 +121,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     hang::check(state, now, &mut effects);
     limit::resume(state, now, &mut effects);
     offer::offer(state, now, &mut effects);
-    check_goal(state, &mut effects);
+    time_limit::check(state, now, &mut effects);
+    check_goal(state, now, &mut effects);
     effects
 }
 
@@ -150,6 +158,7 @@ fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut V
         stale: followup::stale_tasks(&board),
         reminders: followup::task_reminders(&board),
         awaited: readiness::awaited(&board),
+        limits: time_limit::limits(&board),
         board,
     };
     state.settled.clear();
@@ -190,7 +199,7 @@ fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 /// Ends the lead's work if its goal is reached.
-fn check_goal(state: &mut State, effects: &mut Vec<Effect>) {
+fn check_goal(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if let (Goal::Carry(requests), Phase::Leading) = (&state.goal, state.phase) {
         if state.requests_seen && requests.iter().all(|id| !state.open.contains_key(id)) {
             state.phase = Phase::Done(LeadEnd::Carried);
@@ -202,7 +211,7 @@ fn check_goal(state: &mut State, effects: &mut Vec<Effect>) {
         && !state.awaits_tasks
         && is_work_over(state)
     {
-        shutdown::stop(state, LeadEnd::TasksOver, false, effects);
+        shutdown::stop(state, LeadEnd::TasksOver, false, now, effects);
     }
     if let Phase::Stopping { end, .. } = state.phase
         && state.members.values().all(|v| v.stuck)

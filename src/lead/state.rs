@@ -29,8 +29,10 @@ pub enum Goal {
 pub enum LeadEnd {
     /// No task on the board can proceed, and all members have ended.
     TasksOver,
-    /// A person stopped the team, and all members have ended.
+    /// A person or a failed task stopped the team, and all members have ended.
     Stopped,
+    /// The time limit of the team stopped it, and all members have ended.
+    TimedOut,
     /// All requests that were to be carried have ended.
     Carried,
     /// A person stopped only the lead.
@@ -46,6 +48,7 @@ impl LeadEnd {
         match self {
             LeadEnd::TasksOver => "tasks_over",
             LeadEnd::Stopped => "stopped",
+            LeadEnd::TimedOut => "timed_out",
             LeadEnd::Carried => "carried",
             LeadEnd::Left => "left",
             LeadEnd::Interrupted => "interrupted",
@@ -61,6 +64,8 @@ pub(super) enum Phase {
     Stopping {
         end: LeadEnd,
         force: bool,
+        /// Time at which those that have refused are ended by force.
+        due: Option<Timestamp>,
     },
     Done(LeadEnd),
 }
@@ -192,6 +197,8 @@ pub(super) struct BoardView {
     pub(super) stale: BTreeMap<String, Vec<(TaskId, Timestamp)>>,
     /// The open readiness tasks, each with its member.
     pub(super) awaited: Vec<(TaskId, MemberName)>,
+    /// The time limits of tasks in progress.
+    pub(super) limits: BTreeMap<TaskId, Timestamp>,
     /// The times of the next reminders that members have set on tasks.
     pub(super) reminders: BTreeMap<TaskId, Timestamp>,
 }
@@ -287,6 +294,8 @@ pub(crate) struct State {
     pub(super) goal: Goal,
     /// The team was set to end with its tasks while it had none: the first task begins its work.
     pub(super) awaits_tasks: bool,
+    /// Time of the first event.
+    pub(super) began_at: Option<Timestamp>,
     pub(super) phase: Phase,
     pub(super) members: BTreeMap<MemberName, TrackedMember>,
     /// The names in the team file, as last read. An ended run keeps its name until it has left.
@@ -356,6 +365,7 @@ impl State {
             kinds,
             goal,
             awaits_tasks: false,
+            began_at: None,
             phase: Phase::Leading,
             members: BTreeMap::new(),
             listed: BTreeSet::new(),

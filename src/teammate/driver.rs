@@ -161,8 +161,8 @@ impl WorkerDriver<'_> {
                 None
             }
             WorkerEffect::Run(task) => self.start_command(*task),
-            WorkerEffect::Cancel => {
-                self.cancel();
+            WorkerEffect::Cancel { grace_ms } => {
+                self.cancel(Duration::from_millis(grace_ms));
                 None
             }
             WorkerEffect::Member(effect) => self.io.carry_out(effect).map(WorkerEvent::Member),
@@ -185,16 +185,16 @@ impl WorkerDriver<'_> {
                 let confirmed = ops::board::task::confirm_stopped(team, task, &self.io.me.name);
                 Some(self.report(confirmed, WorkerEvent::LetGo))
             }
-            WorkerEffect::GiveBack(task) => {
-                let step = TaskStep::of(TaskAction::Release);
+            WorkerEffect::GiveBack(task, reason) => {
+                let step = TaskStep { reason, ..TaskStep::of(TaskAction::Release) };
                 let released = ops::board::task::end(team, task, &self.io.me.name, &step);
                 Some(self.report(released.map(drop), WorkerEvent::LetGo))
             }
-            WorkerEffect::EndTask { task, ending: TaskAction::Complete, outcome } => {
+            WorkerEffect::EndTask { task, ending: TaskAction::Complete, outcome, .. } => {
                 self.complete(task, outcome)
             }
-            WorkerEffect::EndTask { task, ending, outcome } => {
-                let step = TaskStep::with_outcome(ending, &outcome);
+            WorkerEffect::EndTask { task, ending, outcome, reason } => {
+                let step = TaskStep { reason, ..TaskStep::with_outcome(ending, &outcome) };
                 let ended = ops::board::task::end(team, task, &self.io.me.name, &step);
                 Some(self.report(ended.map(drop), WorkerEvent::TaskEnded))
             }
@@ -265,7 +265,7 @@ impl WorkerDriver<'_> {
         if let Err(e) = waiting {
             // Dropping `running` with the closure hung up the terminal; cancelling also ends
             // processes that ignore SIGHUP.
-            canceller.cancel();
+            canceller.cancel(Duration::ZERO);
             let outcome = command::failed_start(format!("cannot be waited for: {e}"));
             return Some(WorkerEvent::CommandEnded { task, outcome });
         }
@@ -275,10 +275,10 @@ impl WorkerDriver<'_> {
 
     /// Cancels the command on a separate thread, since a stubborn command takes seconds. If no
     /// thread can be started, the hang-up of the terminal at exit ends the command.
-    fn cancel(&self) {
+    fn cancel(&self, grace: Duration) {
         if let Some(canceller) = self.running.clone() {
-            let _ =
-                thread::Builder::new().name("cancel".to_owned()).spawn(move || canceller.cancel());
+            let cancel = move || canceller.cancel(grace);
+            let _ = thread::Builder::new().name("cancel".to_owned()).spawn(cancel);
         }
     }
 }

@@ -58,17 +58,22 @@ pub(crate) enum WorkerEffect {
     Recheck(TaskId),
     /// Start the task's command. Reports `CommandEnded`.
     Run(Box<Task>),
-    /// End the running command with its process tree.
-    Cancel,
+    /// End the running command with its process tree: SIGTERM, and SIGKILL after the grace.
+    Cancel {
+        grace_ms: u64,
+    },
     /// Record that the command has ended, for the member that takes the task. Reports `LetGo`.
     ConfirmStopped(TaskId),
-    /// Give back a task whose command was ended and that no member has taken. Reports `LetGo`.
-    GiveBack(TaskId),
+    /// Give back a task whose command was ended and that no member has taken, with the reason.
+    /// Reports `LetGo`.
+    GiveBack(TaskId, Option<String>),
     /// Record the outcome of the task. Reports `TaskEnded`; if hooks guard it, first `Held`, and
     /// `Refused` if one of them objects.
     EndTask {
         task: TaskId,
         ending: TaskAction,
         outcome: CommandOutcome,
+        /// Why it fails, if its outcome does not say so.
+        reason: Option<String>,
     },
 }

@@ -15,6 +15,7 @@ use model::mail::protocol::{self, IdleNotification, Message, PlanApprovalRequest
 use model::members::lifecycle::Cause;
 use model::text;
 use model::time::{Timestamp, human};
+use sys::signal;
 
 /// Delay after the mailbox could not be read for a lasting reason, in milliseconds.
 const LONG_PAUSE_MS: u64 = 60_000;
@@ -199,7 +200,7 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
 fn handle_command_end(
     state: &mut WorkerState,
     task: TaskId,
-    outcome: CommandOutcome,
+    mut outcome: CommandOutcome,
     now: Timestamp,
     effects: &mut Vec<WorkerEffect>,
 ) {
@@ -209,6 +210,9 @@ fn handle_command_end(
     let Work::Running(job) = &state.work else { return };
     if job.id != task {
         return;
+    }
+    if job.is_late && outcome.exit_code == Some(0) {
+        (outcome.exit_code, outcome.signal) = (None, Some(signal::TERM));
     }
     let spent = human(outcome.elapsed_ms);
     let ran = outcome.exit_code.is_some() || outcome.signal.is_some();
@@ -318,8 +322,8 @@ fn leave(state: &mut WorkerState, code: i32, now: Timestamp, effects: &mut Vec<W
         return;
     }
     state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
-    if matches!(state.work, Work::Running(_)) {
-        effects.push(WorkerEffect::Cancel);
+    if matches!(state.work, Work::Running(_) | Work::Stopping { .. }) {
+        effects.push(WorkerEffect::Cancel { grace_ms: stop::CANCEL_MS });
     }
 }
 
@@ -333,6 +337,8 @@ fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffe
         state.end = (!runs || leaving.by <= now).then_some(leaving.code);
         return;
     }
+    stop::end_late_command(state, effects);
+    stop::end_command(state, effects);
     answer_requests(state, now);
     if state.asked.is_some() || state.pause_until.is_some_and(|until| now < until) {
         return;
@@ -359,7 +365,12 @@ fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
             if failure_of(outcome).is_none() { TaskAction::Complete } else { TaskAction::Fail };
         return Some((
             Outstanding::End,
-            WorkerEffect::EndTask { task: job.id, ending, outcome: outcome.clone() },
+            WorkerEffect::EndTask {
+                task: job.id,
+                ending,
+                outcome: outcome.clone(),
+                reason: job.lateness(),
+            },
         ));
     }
     if state.mail_due {
@@ -375,26 +386,19 @@ fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
     (free && state.claim_due).then_some((Outstanding::Claim, WorkerEffect::Claim))
 }
 
-/// Answers shutdown requests. An idle worker agrees; a busy one waits until shortly before the
-/// deadline, since the task may end in time, and then declines.
+/// Agrees to shutdown requests once no command runs.
 fn answer_requests(state: &mut WorkerState, now: Timestamp) {
     match &state.work {
         // The outstanding claim may yield a task, which makes the worker busy.
         Work::Idle if state.asked == Some(Outstanding::Claim) => {}
-        Work::Idle | Work::Proposed(..) | Work::Approved(_) | Work::Stopped { .. } => {
+        Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {
                 let answer = pending.approval(&state.me, now);
                 state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
                 state.agreed = true;
             }
         }
-        Work::Running(job) | Work::Stopping { job, .. } | Work::Ending(job, _) => {
-            let reason = job.excuse(now);
-            for pending in state.pending.extract_if(.., |pending| pending.answer_by <= now) {
-                let answer = pending.rejection(&state.me, reason.clone(), now);
-                state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
-            }
-        }
+        Work::Running(_) | Work::Stopping { .. } | Work::Stopped { .. } | Work::Ending(..) => {}
     }
 }
 

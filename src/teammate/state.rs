@@ -9,7 +9,7 @@ use model::decisions::request::ShutdownRequest;
 use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use model::mail::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
 use model::text;
-use model::time::{Timestamp, human};
+use model::time::Timestamp;
 
 /// Delay before a retry, in milliseconds.
 pub(super) const PAUSE_MS: u64 = 1000;
@@ -35,6 +35,10 @@ pub(super) struct CurrentTask {
     pub(super) command: String,
     /// Time of the claim.
     pub(super) since: Timestamp,
+    /// Time limit of the command. Seconds.
+    pub(super) timeout_s: Option<u64>,
+    /// The limit has passed, and the command is being ended.
+    pub(super) is_late: bool,
 }
 
 impl CurrentTask {
@@ -46,22 +50,26 @@ impl CurrentTask {
             subject: task.subject.clone(),
             command: text::short(&command, 120),
             since: now,
+            timeout_s: task.extra.timeout_s,
+            is_late: false,
         }
+    }
+
+    /// Returns the time at which the command is ended.
+    pub(super) fn limit(&self) -> Option<Timestamp> {
+        let seconds = self.timeout_s.filter(|_| !self.is_late)?;
+        Some(self.since.plus_ms(seconds.saturating_mul(1000)))
+    }
+
+    /// Returns the reason for its failure after its limit.
+    pub(super) fn lateness(&self) -> Option<String> {
+        let seconds = self.timeout_s.filter(|_| self.is_late)?;
+        Some(format!("not done within its limit of {seconds} s"))
     }
 
     /// Formats as `task #3 Run the tests`, on one line.
     pub(super) fn title(&self) -> String {
         format!("task #{} {}", self.id, text::short(&self.subject, 120))
-    }
-
-    /// Returns the reason for declining a shutdown.
-    pub(super) fn excuse(&self, now: Timestamp) -> String {
-        format!(
-            "busy with task #{} ({}), running for {}",
-            self.id,
-            self.command,
-            human(now.since(self.since))
-        )
     }
 }
 
@@ -75,13 +83,13 @@ pub(super) enum Work {
     Approved(CurrentTask),
     /// The command is running.
     Running(CurrentTask),
-    /// The command is being ended, because another member takes the task, or has taken it. It is
-    /// `asked` if that member waits for the end.
+    /// The command is being ended, because this worker was asked to end, or another member takes the
+    /// task or has taken it. It is `asked` if that member waits for the end.
     Stopping {
         job: CurrentTask,
         asked: bool,
     },
-    /// The command was ended for a member that has not taken the task yet.
+    /// The command was ended, and the task is still this worker's.
     Stopped {
         job: CurrentTask,
         confirmed: bool,
@@ -106,7 +114,7 @@ pub(super) enum Outstanding {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pending {
     pub(super) request: ShutdownRequest,
-    /// A worker that is still busy declines at this time.
+    /// An agent that is still busy declines at this time.
     pub(super) answer_by: Timestamp,
 }
 
@@ -280,12 +288,13 @@ impl WorkerState {
         if let Some(leaving) = self.leaving {
             return Some(leaving.by);
         }
-        let taken_by = match self.work {
+        let due = match self.work {
             Work::Stopped { until, .. } => Some(until),
+            Work::Running(ref job) => job.limit(),
             _ => None,
         };
         // During a pause no deadline is handled.
-        self.pause_until.or_else(|| self.pending.iter().map(|p| p.answer_by).chain(taken_by).min())
+        self.pause_until.or(due)
     }
 
     /// Returns whether mail has to be read before anything else.

@@ -62,15 +62,20 @@ fn quiet_omits_confirmations_and_keeps_data() {
         let run = stage.phalanx(&[&["-q"], args].concat()).expect(0);
         assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{args:?} {run:?}");
     };
-    silent(&["team", "create", "demo"]);
-    silent(&["spawn", "ann"]);
-    silent(&["spawn", "ben"]);
+    // What creates something prints its name or id.
+    let names = |args: &[&str], name: &str| {
+        let run = stage.phalanx(&[&["-q"], args].concat()).expect(0);
+        assert_eq!((run.stdout, run.stderr.as_str()), (format!("{name}\n"), ""), "{args:?}");
+    };
+    names(&["team", "create", "demo"], "demo");
+    names(&["spawn", "ann"], "ann");
+    names(&["spawn", "ben"], "ben");
     silent(&["wait", "--until", "idle"]);
     silent(&["send", "ann", "hello"]);
     silent(&["broadcast", "hello"]);
     silent(&["handoff", "send", "ann", "--type", "note", "--body", "{}"]);
     silent(&["handoff", "list"]);
-    silent(&["task", "create", "Say hello", "--", "true"]);
+    names(&["task", "create", "Say hello", "--", "true"], "1");
     silent(&["wait", "--until", "task=1"]);
     silent(&["task", "delete", "1"]);
     silent(&["task", "list"]);

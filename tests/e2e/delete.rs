@@ -235,12 +235,12 @@ fn journal_of_an_ended_team_is_shown() {
 fn sd_16_results_of_a_team_that_ended_by_itself_can_be_read() {
     let stage = Stage::without_tmux();
     let manifest = "[team]\nname = \"nightly\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n\
-        [[task]]\nkey = \"find\"\nsubject = \"Find\"\nrun = [\"echo\", \"Found 3 bugs\"]\nshow_output = true\n";
+        [[task]]\nkey = \"find\"\nsubject = \"Find\"\nrun = [\"echo\", \"Found 3 bugs\"]\nshow_output = \"all\"\n";
     stage.phalanx(&["up", &stage.file("team.toml", manifest), "--detach"]).expect(0);
     let team = stage.root().join("teams/nightly");
     wait_for("the end of the team", || (!team.exists()).then_some(()));
     let gone = stage.phalanx(&["status", "-t", "nightly"]).expect(3);
-    assert!(gone.stderr.contains("`phalanx inbox -t nightly --ended`"), "{gone:?}");
+    assert!(gone.stderr.contains("`phalanx report nightly` shows how"), "{gone:?}");
     let inbox = ["inbox", "-t", "nightly", "--ended"];
     let read = |more: &[&str]| stage.phalanx(&[&inbox[..], more].concat());
     let report = read(&[]).expect(0).stdout;

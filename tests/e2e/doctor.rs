@@ -309,7 +309,7 @@ fn sd_08_dead_lead_and_dead_member_are_found() {
 const ON_FULL_DISK: &str = r#"
 set -e
 mount -t tmpfs -o size=16m,nr_inodes=2000 none "$2"
-"$1" -q team create alpha
+"$1" -q team create alpha >/dev/null
 "$1" --json doctor >"$2/before.json" || true
 case $3 in
     bytes) dd if=/dev/zero of="$2/fill" bs=1k 2>/dev/null || true ;;

@@ -268,9 +268,9 @@ const ON_BROKEN_DISK: &str = r#"
 set -e
 mount -t tmpfs -o size=600k,nr_inodes=2000 none "$2"
 cd /
-"$1" -q team create alpha
+"$1" -q team create alpha >/dev/null
 [ "$4" = no ] || "$1" -q lead --detach
-"$1" -q spawn ada bob --backend pty -- sleep 600
+"$1" -q spawn ada bob --backend pty -- sleep 600 >/dev/null
 case $3 in
     full) dd if=/dev/zero of="$2/fill" bs=1k 2>/dev/null || true ;;
     inodes) i=0; while (: >"$2/fill$i") 2>/dev/null; do i=$((i + 1)); done ;;

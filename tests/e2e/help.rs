@@ -1,6 +1,6 @@
 //! `help` and `docs`: what a person reads who has only the program.
 
-use crate::harness::Stage;
+use crate::harness::{Stage, binary};
 
 #[test]
 fn help_starts_with_the_everyday_verbs_and_leads_to_the_others() {
@@ -24,7 +24,8 @@ fn help_starts_with_the_everyday_verbs_and_leads_to_the_others() {
 #[test]
 fn docs_prints_pages_and_sections_and_finds_the_nearest() {
     let stage = Stage::without_tmux();
-    let list = stage.phalanx(&["docs"]).expect(0).stdout;
+    let list = stage.command(binary()).arg("docs").env("COLUMNS", "80").output().expect("it runs");
+    let list = String::from_utf8(list.stdout).expect("text");
     assert!(list.lines().any(|line| line.starts_with("manifest ")), "{list}");
     assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
     let page = stage.phalanx(&["docs", "manifest"]).expect(0).stdout;
@@ -33,11 +34,11 @@ fn docs_prints_pages_and_sections_and_finds_the_nearest() {
     for (words, said) in [
         (
             &["docs", "manifst"][..],
-            "error: there is no page `manifst`\nhint: did you mean `manifest`?\n",
+            "error: there is no page or word `manifst`\nhint: did you mean `manifest`?\n",
         ),
         (
             &["docs", "\u{1b}[31m"],
-            "error: there is no page `\u{241b}[31m`\nhint: see the pages with `phalanx docs`\n",
+            "error: there is no page or word `\u{241b}[31m`\nhint: see the pages with `phalanx docs`\n",
         ),
         (
             &["docs", "manifest", "role"],
@@ -46,6 +47,8 @@ fn docs_prints_pages_and_sections_and_finds_the_nearest() {
     ] {
         assert_eq!(stage.phalanx(words).expect(2).stderr, said);
     }
+    let found = stage.phalanx(&["docs", "Grace"]).expect(0).stdout;
+    assert!(found.contains("phalanx docs lifecycle how-members-end\n"), "{found}");
     let manifest = stage.at("new.toml");
     stage.phalanx(&["init", "--template", "checks", &manifest.to_string_lossy()]).expect(0);
     let written = std::fs::read_to_string(manifest).expect("a manifest");

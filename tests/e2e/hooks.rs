@@ -136,7 +136,7 @@ fn up_waits_for_the_last_hooks() {
 }
 
 #[test]
-fn worker_answers_shutdown_while_a_hook_runs() {
+fn worker_agrees_to_end_once_a_hook_has_decided() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "think.toml",
@@ -146,9 +146,11 @@ fn worker_answers_shutdown_while_a_hook_runs() {
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     wait_for("the hook to think", || stage.at("work/thinking").exists().then_some(()));
-    let refused = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "5"]).expect(4).json();
-    assert_eq!(refused[0]["outcome"], "rejected", "{refused}");
+    let shutdown = stage.start(&["--json", "shutdown", "ada", "--deadline", "60"]);
+    stage.wait_event("think", "shutdown_requested", "ada");
     fs::write(stage.at("work/go"), "").expect("go");
+    let ended = shutdown.end().expect(0).json();
+    assert_eq!(ended[0]["outcome"], "closed", "{ended}");
     stage.wait_event("think", "task_failed", "1");
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
     let tail = task["metadata"]["phalanx"]["outcome"]["tail"].as_str().unwrap_or_default();

@@ -33,6 +33,7 @@ mod dialogs;
 mod doctor;
 mod editor;
 mod ending;
+mod endings;
 mod environment;
 mod explain;
 #[cfg(debug_assertions)]

@@ -57,62 +57,22 @@ fn second_shutdown_reports_the_member_as_gone() {
     stage.phalanx(&["shutdown", "bob"]).expect(3);
 }
 
+/// SD-21: a busy worker ends its command and gives its task back, with the reason.
 #[test]
-fn busy_worker_rejects_shutdown_with_a_reason() {
+fn sd_21_busy_worker_gives_its_task_back_and_agrees() {
     let stage = super::stage_without_tmux();
     team_with_ada(&stage);
-    stage
-        .phalanx(&[
-            "task",
-            "create",
-            "Long",
-            "--",
-            "sh",
-            "-c",
-            "until [ -e go ]; do sleep 0.05; done",
-        ])
-        .expect(0);
+    let long = ["task", "create", "Long", "--", "sh", "-c", "while :; do sleep 0.05; done"];
+    stage.phalanx(&long).expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
-    let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "3"]).expect(4).json();
-    assert_eq!(outcome[0]["outcome"], json!("rejected"));
-    assert!(outcome[0]["reason"].as_str().is_some_and(|r| r.contains("#1")), "{outcome}");
-    stage.phalanx(&["team", "delete"]).expect(4);
-    let forced = stage.phalanx(&["--json", "shutdown", "--all", "--force"]).expect(0).json();
-    assert_eq!(forced[0]["outcome"], json!("forced"));
+    let asked = ["--json", "shutdown", "ada", "--deadline", "30", "--reason", "tea time"];
+    let outcome = stage.phalanx(&asked).expect(0).json();
+    assert_eq!(outcome[0]["outcome"], json!("closed"), "{outcome}");
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
-    assert_eq!((task["status"].clone(), task["owner"].clone()), (json!("pending"), json!(null)));
+    assert_eq!((&task["state"], &task["owner"]), (&json!("pending"), &json!(null)), "{task}");
+    assert_eq!(task["reason"], json!("its command was ended: tea time"));
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
-}
-
-#[test]
-fn worker_finishes_its_task_before_shutting_down_in_time() {
-    let stage = super::stage_without_tmux();
-    team_with_ada(&stage);
-    stage
-        .phalanx(&[
-            "task",
-            "create",
-            "Short",
-            "--",
-            "sh",
-            "-c",
-            "until [ -e go ]; do sleep 0.05; done",
-        ])
-        .expect(0);
-    stage.wait_event("alpha", "task_claimed", "1");
-    let asked = stage.start(&["--json", "shutdown", "ada", "--deadline", "30"]);
-    wait_for("the request", || {
-        stage.journal("alpha").into_iter().find(|e| e["event"] == "shutdown_requested")
-    });
-    std::fs::write(stage.at("work/go"), "").expect("go");
-    let outcome = asked.end().expect(0).json();
-    assert_eq!(outcome[0]["outcome"], json!("closed"));
-    assert_eq!(
-        stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json()["status"],
-        json!("completed")
-    );
-    stage.phalanx(&["down"]).expect(0);
 }
 
 #[test]

@@ -416,7 +416,7 @@ fn serve(stage: &Stage, env: &Env, store: &str, bob: &Env) -> Run {
         "release": env!("CARGO_PKG_VERSION"), "team": "alpha", "store": store, "host": "here",
         "dir": stage.at("work"),
     });
-    let ending = json!({ "name": "bob", "incarnation": incarnation, "has_agreed": false });
+    let ending = json!({ "name": "bob", "incarnation": incarnation, "mode": "Immediate" });
     let call = json!({ "id": 1, "request": { "stop_runs": [ending] } });
     let mut command = stage.command(binary());
     command.envs(env.iter().map(|(name, value)| (name, value))).args(["host", "serve"]);

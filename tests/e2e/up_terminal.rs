@@ -35,7 +35,7 @@ key = "sum"
 subject = "Sum up"
 run = ["echo", "all links are right"]
 after = ["a", "b", "c"]
-show_output = true
+show_output = "all"
 "#;
 
 /// A shell in a tmux pane, for running `up`.

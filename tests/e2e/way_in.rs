@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::Stage;
+use crate::harness::{NATIVE, Stage, wait_for};
 
 #[test]
 fn bare_phalanx_shows_next_steps_and_teams() {
@@ -153,20 +153,31 @@ fn restart_gives_a_member_a_new_process_with_the_same_command() {
 fn restart_skips_a_member_that_refuses_and_restarts_the_rest() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    stage.phalanx(&["spawn", "ann"]).expect(0);
-    let long = ["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"];
-    stage.phalanx(&long).expect(0);
-    stage.wait_event("demo", "task_claimed", "1");
+    stage.profile("native", NATIVE);
+    stage.phalanx(&["spawn", "ann", "--profile", "native", "--", "sleep", "300"]).expect(0);
     stage.phalanx(&["spawn", "ben"]).expect(0);
-    let run = stage.phalanx(&["--json", "restart", "ann", "ben", "--deadline", "3"]).expect(4);
+    let refuse = |names: &[&str]| {
+        let earlier = stage.journal("demo").len();
+        let run = stage.start(&[&["--json", "restart", "--deadline", "60"], names].concat());
+        let id = wait_for("the request", || {
+            let is_it =
+                |event: &&Value| event["event"] == "shutdown_requested" && event["member"] == "ann";
+            let id = stage.journal("demo")[earlier..].iter().find(is_it)?["detail"]["request_id"]
+                .clone();
+            id.as_str().map(str::to_owned)
+        });
+        let reason = ["answer", &id, "--reject", "--reason", "half of it is written"];
+        stage.phalanx(&[&["--as", "ann"], &reason[..]].concat()).expect(0);
+        run.end().expect(4)
+    };
+    let run = refuse(&["ann", "ben"]);
     let rows = run.json();
     assert_eq!((rows[0]["name"].as_str(), rows[1].as_str()), (Some("ben"), None), "{rows}");
     assert!(
-        run.stderr.contains("`ann` still runs: ") && run.stderr.contains("restart --force ann"),
+        run.stderr.contains("`ann` still runs: half") && run.stderr.contains("restart --force ann"),
         "{run:?}"
     );
-    let alone = stage.phalanx(&["--json", "restart", "ann", "--deadline", "3"]).expect(4);
-    assert_eq!(alone.json(), json!([]));
+    assert_eq!(refuse(&["ann"]).json(), json!([]));
     stage.phalanx(&["restart", "ann", "--force"]).expect(0);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();

@@ -87,7 +87,7 @@ fn lead(
     if is_new && started.is_err() {
         // The failure of the start matters more than that of the removal, which leaves no more than
         // an empty team.
-        let _ = ops::ending::delete::delete(ctx, &team);
+        let _ = ops::ending::delete::delete(ctx, &team, None);
     }
     let (lease, agent, program) = started?;
     let (side, early) = waiting.take().expect("it waits for an agent");

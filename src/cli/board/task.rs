@@ -13,7 +13,7 @@ use serde::Deserialize;
 pub(crate) use actions::TaskActionVerb;
 use output::{print_change, print_task, run_with_hooks, warn_if_unnoticed};
 pub(crate) use views::ListTasksArgs;
-use views::{get, graph, list, scopes, search};
+use views::{document, get, graph, list, scopes, search};
 
 use crate::args::word;
 use crate::board::task_import::{self, ExportTasksArgs, ImportTasksArgs};
@@ -265,7 +265,8 @@ fn create(
     let made = ops::board::task::create(&setup.ctx, team, &[new])?;
     match made.first() {
         Some(task) => {
-            print_task(setup, task, &format!("created task {}", task.id))?;
+            let words = || format!("created task {}", task.id);
+            setup.out.confirm_new(&document(task, task.state), task.id, words)?;
             warn_if_unnoticed(setup, team, task)?;
             Ok(Exit::DONE)
         }

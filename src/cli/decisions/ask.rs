@@ -98,7 +98,7 @@ fn tool_use(args: PermissionArgs) -> ToolUse {
 }
 
 fn show(setup: &Setup, sent: &FiledRequest) -> VerbResult {
-    setup.out.confirm(sent, || match &sent.input {
+    setup.out.confirm_new(sent, &sent.request_id, || match &sent.input {
         _ if sent.state == "pending" => {
             format!("sent as {}; the answer arrives as a message", sent.request_id)
         }

@@ -14,16 +14,15 @@ use crate::ending::stop::{
 };
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::notice::WaitNotice;
-use crate::read;
 use crate::setup::Setup;
-use crate::team::broken;
+use crate::team::{broken, closing};
 use model::team::settings::Finish;
 use ops::authority::Action;
 use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
 use ops::views::report::Report;
 use ops::{self, Kind, OpsError, TeamStore};
 use sys::clock::Deadline;
-use sys::{env, fs};
+use sys::fs;
 
 /// Ask members to stop, wait for their answers, close their panes.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
@@ -47,6 +46,11 @@ pub(crate) struct ShutdownArgs {
     #[arg(long, value_name = "S", default_value_t = answer_limit())]
     #[serde(default = "answer_limit")]
     pub(crate) deadline: u64,
+    /// Seconds between SIGTERM and SIGKILL for a worker's command or a plain program [default: the
+    /// setting `grace` of the team].
+    #[arg(long, value_name = "S")]
+    #[serde(skip)]
+    pub(crate) grace: Option<u64>,
     /// Kill the members without asking.
     #[arg(long)]
     #[serde(default)]
@@ -65,7 +69,7 @@ fn answer_limit() -> u64 {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4.\n\
-    Work in review and unread results are deleted only after a question; without a terminal `--force` is needed."
+    Prints what the team has found; `phalanx report TEAM` prints it again later."
 )]
 pub(crate) struct DownArgs {
     /// Reason to give to the members.
@@ -74,7 +78,11 @@ pub(crate) struct DownArgs {
     /// Seconds to wait for the members to answer.
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub(crate) deadline: u64,
-    /// Kill the members without asking, and delete unread results and work in review.
+    /// Seconds between SIGTERM and SIGKILL for a worker's command or a plain program [default: the
+    /// setting `grace` of the team].
+    #[arg(long, value_name = "S")]
+    pub(crate) grace: Option<u64>,
+    /// Kill the members without asking.
     #[arg(long)]
     pub(crate) force: bool,
     /// Write a summary of the run to a new file; with --json as JSON.
@@ -107,6 +115,7 @@ fn shutdown_in_order(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
     let options = ShutdownOptions {
         reason: args.reason.clone(),
         deadline_s: args.deadline,
+        grace_s: args.grace,
         force: args.force,
     };
     let ended = stop_members(setup, &team, &names, &options, !args.no_wait)?;
@@ -131,16 +140,19 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     }
     let team = setup.team(Action::Down)?;
     ops::team::lease::must_be_left(&setup.ctx, &team)?;
+    let began_at = ops::now();
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }
     let report =
         args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
-    if !args.force {
-        may_lose_unseen_work(setup, &team)?;
-    }
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
-    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let options = ShutdownOptions {
+        reason,
+        deadline_s: args.deadline,
+        grace_s: args.grace,
+        force: args.force,
+    };
     let mut ended = end_members(setup, &team, &options)?;
     if let Some(report) = report {
         report.write(setup, &team)?;
@@ -162,33 +174,22 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         wait_for_lead_to_delete(setup, &team)?;
         ended.extend(delete_ended(setup, &team, &options)?);
     }
+    let found = if stays { None } else { closing::kept_since(setup, team.name(), began_at)? };
+    let found = found.filter(|found| found.has_tasks && !setup.out.json);
+    if found.is_some() {
+        // They are in the report, too.
+        ended.iter_mut().for_each(|one| one.deviations.clear());
+    }
     print_outcomes(setup, &ended)?;
     if stays {
-        setup.out.print_message(&format!("team {} was kept", team.name()))
-    } else {
-        setup.out.print_message(&format!("team {} is gone", team.name()))
+        setup.out.print_message(&format!("team {} was kept", team.name()));
+        return Ok(exit);
     }
+    if let Some(found) = found {
+        setup.out.confirm(&(), || format!("\n{}", found.text))?;
+    }
+    setup.out.print_message(&format!("team {} is gone", team.name()));
     Ok(exit)
-}
-
-/// Asks the person at the terminal before unread results or work in review are deleted.
-///
-/// # Errors
-/// Returns a refusal if the person does not confirm. Without a terminal the person cannot.
-fn may_lose_unseen_work(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    let Some(unseen) = ops::ending::unseen::unseen_work(team)? else { return Ok(()) };
-    let problem = format!("team {} has {}", team.name(), unseen.describe());
-    let advice = unseen.advice();
-    let can_ask = env::stdin_is_tty() && env::stderr_is_tty() && !setup.out.json;
-    if can_ask && read::is_confirmed(&format!("{problem}. Delete it all the same?"))? {
-        return Ok(());
-    }
-    let hint = if can_ask {
-        advice
-    } else {
-        format!("{advice}; `phalanx down --force` kills the members and deletes it unseen")
-    };
-    Err(Failure::new(Kind::Refused, format!("{problem}; nothing was ended"), Some(hint)))
 }
 
 /// The summary of a run, for `down --report`.

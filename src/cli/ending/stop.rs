@@ -56,7 +56,7 @@ pub(crate) fn delete_ended(
 ) -> Result<Vec<ShutdownResult>, Failure> {
     let mut late = Vec::new();
     for nth in 1.. {
-        match delete_team(&setup.ctx, team, |words| setup.out.print_message(words)) {
+        match delete_team(&setup.ctx, team, None, |words| setup.out.print_message(words)) {
             Err(OpsError::LiveMembers { members, .. }) if options.force && nth < TRIES => {
                 let ended = stop_members(setup, team, &members, options, true)?;
                 by_process::end_unrecorded(setup, team, &ended)?;

@@ -116,6 +116,7 @@ fn request_shutdown(
         all: false,
         reason: reason.clone(),
         deadline: ANSWER_LIMIT,
+        grace: None,
         force: false,
         no_wait,
     };

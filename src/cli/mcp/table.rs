@@ -190,7 +190,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         name: "TaskCreate",
         description: "Create a task. Use TaskList first, to avoid a second one for the same work. Without `owner` any member may \
             claim it; with `blockedBy` it waits for other tasks; with `run` a worker runs that command. Returns the task with its \
-            id. Example: {\"subject\": \"Write tests\", \"description\": \"For src/store\", \"blockedBy\": [\"1\"]}",
+            id. Example: {\"subject\": \"Write tests\", \"blockedBy\": [\"1\"]}",
         audience: Everyone,
         actions: &[one(Writes, &["task create"], schema_of::<CreateTaskArgs>, |call, given| {
             tasks::create(call, given.parse()?)
@@ -309,7 +309,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "TeamWorkspace",
         description: "Files that the team shares: list, read (path), write (path, content), delete (path), path. A file is linked \
-            to the task that its writer has in progress. Example: {\"action\": \"write\", \"path\": \"report.md\", \"content\": \"…\"}",
+            to the task that its writer has in progress.",
         audience: Everyone,
         actions: &[
             file("list", Reads, &["workspace list"], variant_of::<WorkspaceVerb>),
@@ -324,8 +324,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "TeamHandoffs",
         description: "Messages with a checked form: send (name, type, body) to a member, put (to_team, type, body) to another team \
-            as its lead, list and get those from other teams, types (type) for the fields. \
-            Example: {\"action\": \"types\", \"type\": \"dev_progress\"}",
+            as its lead, list and get those from other teams, types (type) for the fields.",
         audience: Everyone,
         actions: &[
             handoff("send", Writes, &["handoff send"], |action| {
@@ -449,8 +448,8 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "Shutdown",
-        description: "Ask members to end, wait for their answers up to `deadline` seconds, and close their panes. A member may \
-            refuse, with a reason. `force` ends them without asking. Returns the outcome of each.",
+        description: "Ask members to end, wait up to `deadline` seconds for their answers, close their panes. A member may \
+            refuse, with a reason. `force` ends them without asking. Returns each outcome.",
         audience: Lead,
         actions: &[one(Ends, &["shutdown"], schema_of::<ShutdownArgs>, |call, given| {
             team::shutdown(call, &given.parse()?)
@@ -531,9 +530,8 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "WaitFor",
-        description: "Wait until members or a task reach a state: ready, idle (what was sent before the call is \
-            done), quiet=S (no output for S seconds), gone, or task=ID for the end of a task. At most 600 s, \
-            60 by default. Returns reached, and the states.",
+        description: "Wait until members or tasks reach a state. Idle means that what was sent before the call is done. \
+            At most 600 s, 60 by default. Returns reached, and the states.",
         audience: Everyone,
         actions: &[one(Reads, &["wait"], schema_of::<WaitArgs>, |call, given| {
             team::wait_for(call, given.parse()?)

@@ -284,7 +284,7 @@ pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Fa
         return Err(failure);
     }
     let what = format!("waiting for {name} to end task {id}");
-    let until = Until::Task(TaskRef::Id(id));
+    let until = vec![Until::Tasks(vec![TaskRef::Id(id)])];
     let wanted = WaitArgs { names: Vec::new(), any: false, until, timeout: None };
     let ended = wait_until(call, limit, &what, wanted)?;
     let printed =

@@ -71,7 +71,8 @@ fn stop(
         return Ok(None);
     }
     let reason = Some(format!("the member is renamed to {}", args.new));
-    let options = ShutdownOptions { reason, deadline_s: args.deadline, force: args.force };
+    let options =
+        ShutdownOptions { reason, deadline_s: args.deadline, grace_s: None, force: args.force };
     let hint =
         |_: &MemberName| format!("kill it: `phalanx rename --force {} {}`", args.name, args.new);
     let names = std::slice::from_ref(from);

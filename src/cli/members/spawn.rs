@@ -236,7 +236,7 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     let started = spawn_in(setup, &team, args);
     let has_members = !is_made || team.team()?.teammates().next().is_some();
     if !has_members {
-        delete_team(&setup.ctx, &team, |_| {})?;
+        delete_team(&setup.ctx, &team, None, |_| {})?;
         return started;
     }
     if leads {
@@ -362,18 +362,20 @@ fn report(
         && let Some(result) = results.pop()
     {
         let one = result?;
-        setup.out.confirm(&one, || {
+        setup.out.confirm_new(&one, &one.name, || {
             format!("{}; watch it: {}", location(&one), how_to_watch(team, &one))
         })?;
         return Ok(Exit::DONE);
     }
     let (mut rows, mut lines, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let mut started: Vec<String> = Vec::new();
     let mut first = None;
     for (name, result) in names.iter().zip(results) {
         match result {
             Ok(one) => {
                 rows.push(json!(one));
                 lines.push(location(&one));
+                started.push(one.name.to_string());
                 first.get_or_insert(one);
             }
             Err(e) => {
@@ -385,7 +387,7 @@ fn report(
             }
         }
     }
-    setup.out.confirm(&rows, || lines.join("\n"))?;
+    setup.out.confirm_new(&rows, started.join("\n"), || lines.join("\n"))?;
     failures.iter().for_each(|error| setup.out.report_error(error));
     if let Some(one) = first {
         let watched = if one.backend == BackendKind::Tmux { "them" } else { one.name.as_str() };
@@ -464,8 +466,12 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
         names.join(" "),
         team.name()
     ));
-    let options =
-        ops::ending::shutdown::ShutdownOptions { reason: None, deadline_s: 10, force: true };
+    let options = ops::ending::shutdown::ShutdownOptions {
+        reason: None,
+        deadline_s: 10,
+        grace_s: None,
+        force: true,
+    };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members

@@ -1,20 +1,23 @@
 //! Deletes a team and reports the worktrees that stay.
 
+use crate::team::closing::ClosingReport;
 use model::text;
 use ops::team::worktree::Removal;
-use ops::{self, Context, OpsError, TeamStore};
+use ops::{self, Context, Kind, OpsError, TeamStore};
 
-/// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
-/// deleted.
+/// Deletes a team, keeps its report, and prints the worktrees that stay. `end` is the reason of its
+/// end, if it has not ended by itself. A team that is already gone counts as deleted.
 ///
 /// # Errors
 /// Returns an error if the team still exists and cannot be deleted.
 pub(crate) fn delete_team(
     ctx: &Context,
     team: &TeamStore,
+    end: Option<Kind>,
     print: impl FnMut(&str),
 ) -> Result<(), OpsError> {
-    match ops::ending::delete::delete(ctx, team) {
+    let report = ClosingReport::of(ctx, team, end).ok().and_then(|report| report.to_text());
+    match ops::ending::delete::delete(ctx, team, report.as_deref()) {
         Err(e) if team.exists() => Err(e),
         Ok(kept) => {
             report_kept_worktrees(&kept, print);

@@ -40,9 +40,11 @@ pub(crate) fn report_end(
             })?;
             Ok(Exit::DONE)
         }
-        LeadEnd::TasksOver | LeadEnd::Stopped | LeadEnd::Carried | LeadEnd::Interrupted => {
-            print_report(&setup.out, team, result, rerun)
-        }
+        LeadEnd::TasksOver
+        | LeadEnd::Stopped
+        | LeadEnd::TimedOut
+        | LeadEnd::Carried
+        | LeadEnd::Interrupted => print_report(&setup.out, team, result, rerun),
     }
 }
 
@@ -61,6 +63,9 @@ pub(crate) fn print_report(
             format!("a signal has ended the members of team {} and its lead; {again}", team.name())
         })?;
         return Ok(Exit::of(Kind::Interrupted));
+    }
+    if result.end == LeadEnd::TimedOut {
+        out.print_message(&format!("the time limit of team {} has passed", team.name()));
     }
     let success = result.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &result.report {
@@ -82,6 +87,7 @@ pub(crate) fn print_report(
     Ok(match (result.interrupted, &result.deletion_failure) {
         (true, _) => Exit::of(Kind::Interrupted),
         (false, Some(left)) => left.exit(),
+        (false, None) if result.end == LeadEnd::TimedOut => Exit::of(Kind::Deadline),
         (false, None) if success => Exit::DONE,
         (false, None) => Exit::of(Kind::Failed),
     })

@@ -21,7 +21,7 @@ use model::team::settings::Finish;
 use model::time::Timestamp;
 use model::wire;
 use ops::views::report::{KnownRuns, Report};
-use ops::{self, Context, JournalReader, Lease, OpsError, TeamStore};
+use ops::{self, Context, JournalReader, Kind, Lease, OpsError, TeamStore};
 use sys::clock::Deadline;
 use sys::signal::{self, Signal, Signals, TerminalSignal, TerminalSignals};
 use sys::{env, failpoint, lock};
@@ -246,6 +246,7 @@ impl<'a> LeadSession<'a> {
             ));
             return None;
         }
+        let is_empty = live.as_ref().is_some_and(Vec::is_empty);
         let members = match live.map(|live| live.len()) {
             Some(1) => "1 member".to_owned(),
             Some(some) => format!("{some} members"),
@@ -257,6 +258,7 @@ impl<'a> LeadSession<'a> {
             None if is_of_system && self.on_exit == OnExit::Stop => {
                 (Stop::Interrupted, format!("ending with {members}; the team stays"))
             }
+            None if is_empty => (Stop::Gracefully, "ending the team".to_owned()),
             None => {
                 let limit = format!("up to {STOP_DEADLINE_S} s; Ctrl-C again to force");
                 (Stop::Gracefully, format!("asking {members} to stop, {limit}"))
@@ -442,7 +444,11 @@ impl<'a> LeadSession<'a> {
         let deletion_failure = if keep {
             None
         } else {
-            delete_team(self.ctx, self.team, |words| self.print_message(words))
+            let kind = match end {
+                LeadEnd::TimedOut => Some(Kind::Deadline),
+                _ => interrupted.then_some(Kind::Interrupted),
+            };
+            delete_team(self.ctx, self.team, kind, |words| self.print_message(words))
                 .err()
                 .map(Failure::from)
         };

@@ -3,6 +3,7 @@
 pub(crate) mod background;
 pub(crate) mod brief;
 pub(crate) mod broken;
+pub(crate) mod closing;
 pub(crate) mod compose;
 pub(crate) mod deletion;
 pub(crate) mod ended;
@@ -147,7 +148,7 @@ fn create(setup: &Setup, args: &CreateTeamArgs) -> VerbResult {
         "team_file_path": team.team_file().to_string_lossy(),
         "lead_agent_id": team.team()?.lead_agent_id,
     });
-    setup.out.confirm(&document, || {
+    setup.out.confirm_new(&document, team.name(), || {
         format!("created team {0}; add members with `phalanx spawn NAME -t {0}`", team.name())
     })?;
     Ok(Exit::DONE)
@@ -289,7 +290,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
     }
     if force {
         let reason = Some("the team is deleted".to_owned());
-        let options = ShutdownOptions { reason, deadline_s: 30, force };
+        let options = ShutdownOptions { reason, deadline_s: 30, grace_s: None, force };
         end_members(setup, &team, &options)?;
         delete_ended(setup, &team, &options)?;
         return deleted(setup, team.name());
@@ -300,8 +301,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
         members.extend(strangers);
         return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }
-    let kept = ops::ending::delete::delete(&setup.ctx, &team)?;
-    deletion::report_kept_worktrees(&kept, |words| setup.out.print_message(words));
+    deletion::delete_team(&setup.ctx, &team, None, |words| setup.out.print_message(words))?;
     deleted(setup, team.name())
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -11,9 +12,10 @@ use crate::ending::stop;
 use crate::fail::{Exit, Failure, VerbResult, chain};
 use crate::interrupt;
 use crate::members::start::{START, how_to_watch, proof_notice};
-use crate::read::{MAX_MANIFEST, read_text};
+use crate::read::{MAX_MANIFEST, read_text, stdin};
 use crate::setup::Setup;
 use crate::team::background::start_background_lead;
+use crate::team::closing;
 use crate::team::compose::{choose_agents, fill_template, team_name};
 use crate::team::deletion::delete_team;
 use crate::team::lead::{self, LeadingArgs};
@@ -24,12 +26,13 @@ use crate::team::up_plan::{ManifestText, PlanOptions, UpPlan};
 use ::lead::LeadEnd;
 use model::members::placement::BackendKind;
 use model::name::check_name;
-use model::team::settings::BackendChoice;
+use model::team::settings::{BackendChoice, Finish};
 use model::text;
 use ops::starting::spawn::{SpawnOptions, Spawned};
 use ops::starting::{agents, reconcile, templates};
 use ops::team::project;
-use ops::{self, Context, Kind, Lease, TeamStore};
+use ops::{self, Context, Kind, Lease, OpsError, TeamStore};
+use sys::clock::{self, Deadline};
 use sys::signal::Signals;
 use sys::{failpoint, fs};
 
@@ -43,7 +46,8 @@ use sys::{failpoint, fs};
     The first Ctrl-C asks all members to stop, the second kills them. \
     Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
 pub(crate) struct UpArgs {
-    /// TOML file that describes the team, its members and its tasks; or the name of a template.
+    /// TOML file that describes the team, its members and its tasks, or - for stdin; or the name of a
+    /// template.
     #[arg(default_value = "team.toml")]
     pub(crate) manifest: PathBuf,
     /// Show what would be done, and do nothing.
@@ -62,6 +66,12 @@ pub(crate) struct UpArgs {
     /// Lead the team in the background.
     #[arg(long)]
     pub(crate) detach: bool,
+    /// Seconds after which the team is ended, with exit code 5.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// End the team when a task has failed.
+    #[arg(long)]
+    pub(crate) fail_fast: bool,
     /// Keep the team's files at the end.
     #[arg(long)]
     pub(crate) keep: bool,
@@ -75,31 +85,54 @@ pub(crate) struct UpArgs {
 
 /// Shutdown deadline in seconds for members of a team whose start failed.
 const ROLLBACK_S: u64 = 10;
+/// Time in which another process makes the files of a team.
+const MADE: Duration = Duration::from_secs(5);
+/// Interval of looks whether it has.
+const LOOK: Duration = Duration::from_millis(50);
+/// Interval of checks whether another lead still runs: it can die without writing anything.
+const SWEEP: Duration = Duration::from_millis(500);
+/// Time in which a lead removes its team after its end.
+const REMOVAL: Duration = Duration::from_secs(3);
 
 pub(crate) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
     let options = PlanOptions {
         backend: args.backend,
         keep: args.keep,
+        timeout_s: args.timeout,
+        fail_fast: args.fail_fast,
         tmux_socket: args.tmux_socket.as_deref(),
     };
-    let plan = UpPlan::new(setup, &manifest(setup, args)?, options)?;
+    let mut plan = UpPlan::new(setup, &manifest(setup, args)?, options)?;
     let ctx = setup.ctx_for_store(plan.store.as_deref())?;
-    match reconcile::existing(&ctx, &plan.name)? {
-        Some(team) if args.dry_run => {
-            let difference = reconcile::compare(&ctx, &team, &plan.wanted)?;
-            return up_again::print_difference(setup, &plan.name, false, &difference);
+    let made_by = Deadline::after(MADE);
+    loop {
+        match reconcile::existing(&ctx, &plan.name)? {
+            Some(team) if args.dry_run => {
+                let difference = reconcile::compare(&ctx, &team, &plan.wanted)?;
+                return up_again::print_difference(setup, &plan.name, false, &difference);
+            }
+            None if args.dry_run => {
+                let all = plan.wanted.of_nothing();
+                return up_again::print_difference(setup, &plan.name, true, &all);
+            }
+            Some(team) => match bring(setup, args, &team, &plan) {
+                // It has ended meanwhile.
+                Err(_) if !team.exists() => {}
+                done => return done,
+            },
+            None => {
+                let runtime = interrupt::runtime()?;
+                let done = runtime.block_on(run(setup, args, &ctx, plan, made_by));
+                runtime.shutdown_background();
+                match done {
+                    Ok(done) => return done,
+                    // Another process has made it meanwhile.
+                    Err(back) => plan = *back,
+                }
+                clock::sleep(LOOK);
+            }
         }
-        Some(team) => return bring(setup, args, &team, &plan),
-        None if args.dry_run => {
-            let all = plan.wanted.of_nothing();
-            return up_again::print_difference(setup, &plan.name, true, &all);
-        }
-        None => {}
     }
-    let runtime = interrupt::runtime()?;
-    let done = runtime.block_on(run(setup, args, &ctx, plan));
-    runtime.shutdown_background();
-    done
 }
 
 /// Reads the manifest, or fills the template.
@@ -114,6 +147,9 @@ fn manifest(setup: &Setup, args: &UpArgs) -> Result<ManifestText, Failure> {
         let problem = format!("{shown} is a file, and `--task` and `--agent` are for a template");
         let hint = "write them into the file, or choose a template: `phalanx template list`";
         return Err(Failure::usage(problem, hint));
+    }
+    if shown == "-" {
+        return Ok(ManifestText { shown: "the manifest on stdin".to_owned(), text: stdin()? });
     }
     let is_missing = !fs::exists(&args.manifest);
     let hint = "`phalanx init` writes a manifest; `phalanx template list` shows teams without one";
@@ -145,12 +181,24 @@ fn template(setup: &Setup, args: &UpArgs, name: &str) -> Result<ManifestText, Fa
 /// Brings a team that exists to its manifest, and leads it unless another process does.
 fn bring(setup: &Setup, args: &UpArgs, team: &TeamStore, plan: &UpPlan) -> VerbResult {
     plan.messages.iter().for_each(|line| setup.out.print_message(line));
+    let began_at = ops::now();
     let failed = up_again::bring(setup, team, &plan.wanted, args.yes)?;
     let led_by = ops::members::lead::holder(team)?;
     if let Some(exit) = failed {
         return Ok(exit);
     }
-    if let Some(pid) = led_by {
+    let ends = plan.wanted.settings.finish == Finish::TasksDone;
+    if let Some(pid) = led_by.filter(|_| ends && !args.detach) {
+        setup.out.print_message(&format!(
+            "process {pid} leads team {0}: waiting for its end; watch it: `phalanx watch {0}`",
+            team.name()
+        ));
+        await_end(team)?;
+        if !team.exists() {
+            let report = closing::kept_since(setup, team.name(), began_at)?;
+            return report.map_or(Ok(Exit::DONE), |report| report.print(setup));
+        }
+    } else if let Some(pid) = led_by {
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
         setup.out.confirm(&document, || {
             format!("process {pid} leads team {0}; watch it: `phalanx watch {0}`", team.name())
@@ -159,6 +207,28 @@ fn bring(setup: &Setup, args: &UpArgs, team: &TeamStore, plan: &UpPlan) -> VerbR
     }
     let how = LeadingArgs { detach: args.detach, on_exit: OnExit::Stop };
     lead::lead_again(setup, team, &how, Some(&rerun(args)))
+}
+
+/// Waits until the team is gone, or no process leads it or is about to remove it.
+fn await_end(team: &TeamStore) -> Result<(), Failure> {
+    let left = Failure::interrupted("interrupted while waiting; the team runs on", None);
+    let team = team.clone();
+    interrupt::run_interruptible(left, move || {
+        let mut removed_by = Deadline::after(REMOVAL);
+        while team.exists() {
+            if ops::members::lead::is_led(&team)? {
+                removed_by = Deadline::after(REMOVAL);
+            } else if removed_by.expired() {
+                break;
+            }
+            match team.changes() {
+                Ok(changes) => drop(changes.wait(SWEEP.min(removed_by.remaining()))),
+                Err(_) if !team.exists() => {}
+                Err(e) => return Err(OpsError::from(e).into()),
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Returns the command that runs the same team again.
@@ -170,25 +240,51 @@ fn rerun(args: &UpArgs) -> String {
     text::line(&shlex::try_join(words).unwrap_or_else(|_| format!("phalanx up {manifest}")))
 }
 
-async fn run(setup: &Setup, args: &UpArgs, ctx: &Context, plan: UpPlan) -> VerbResult {
+/// Makes the team and leads it. Gives the plan back if another process makes the team, which has
+/// until `made_by` for it.
+async fn run(
+    setup: &Setup,
+    args: &UpArgs,
+    ctx: &Context,
+    plan: UpPlan,
+    made_by: Deadline,
+) -> Result<VerbResult, Box<UpPlan>> {
     // From here on signals are handled, so that everything that was started is ended in order.
-    let mut signals = Signals::new()?;
+    let mut signals = match Signals::new() {
+        Ok(signals) => signals,
+        Err(e) => return Ok(Err(e.into())),
+    };
     let settings = plan.wanted.settings_of_new();
-    let team = ops::team::create(ctx, &plan.name, &plan.description, None, &settings, false)?;
-    let lease = match ops::team::lease::take(&team) {
+    match ops::team::create(ctx, &plan.name, &plan.description, None, &settings, false) {
+        Ok(team) => Ok(run_to_end(setup, args, &mut signals, &team, plan).await),
+        Err(OpsError::TeamTaken { .. }) if !made_by.expired() => Err(Box::new(plan)),
+        Err(e) => Ok(Err(e.into())),
+    }
+}
+
+async fn run_to_end(
+    setup: &Setup,
+    args: &UpArgs,
+    signals: &mut Signals,
+    team: &TeamStore,
+    plan: UpPlan,
+) -> VerbResult {
+    let lease = match ops::team::lease::take(team) {
         Ok(lease) => lease,
         Err(e) => {
-            return Err(delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))
-                .err()
-                .unwrap_or(e)
-                .into());
+            return Err(delete_team(&setup.ctx, team, None, |words| {
+                setup.out.print_message(words)
+            })
+            .err()
+            .unwrap_or(e)
+            .into());
         }
     };
-    let (session, stop_requests) = LeadSession::new(setup, &team, OnExit::Stop)?;
+    let (session, stop_requests) = LeadSession::new(setup, team, OnExit::Stop)?;
     // With line output the lead reads the journal from its start and reports the fallbacks itself.
     let reports_fallbacks = args.detach || session.is_live();
-    let starting = start(setup, &team, plan, &session, reports_fallbacks);
-    let started = session.run_with_signals(&mut signals, starting).await;
+    let starting = start(setup, team, plan, &session, reports_fallbacks);
+    let started = session.run_with_signals(signals, starting).await;
     let spawned = match started {
         Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
@@ -198,20 +294,20 @@ async fn run(setup: &Setup, args: &UpArgs, ctx: &Context, plan: UpPlan) -> VerbR
         Ok(spawned) => spawned,
         Err((spawned, failure)) => {
             session.close();
-            roll_back(setup, &team, lease, &spawned).await;
+            roll_back(setup, team, lease, &spawned).await;
             return Err(failure);
         }
     };
     if args.detach {
         session.close();
         drop(lease);
-        return detach(setup, &team, &spawned);
+        return detach(setup, team, &spawned);
     }
-    let result = session.lead(&mut signals, stop_requests, lease).await?;
+    let result = session.lead(signals, stop_requests, lease).await?;
     if result.end == LeadEnd::TeamGone {
         setup.out.print_message(&format!("team {} was deleted while it was led here", team.name()));
     }
-    lead_report::print_report(&setup.out, &team, &result, Some(&rerun(args)))
+    lead_report::print_report(&setup.out, team, &result, Some(&rerun(args)))
 }
 
 fn stopped() -> Failure {
@@ -259,7 +355,7 @@ async fn start(
         return Ok(spawned);
     }
     let message = failed.iter().map(|e| chain(e)).collect::<Vec<_>>().join("\n");
-    let hint = failed.iter().find_map(ops::OpsError::hint);
+    let hint = failed.iter().find_map(OpsError::hint);
     let is_backend = failed.iter().any(|e| e.kind() == Kind::Backend);
     let kind = if is_backend { Kind::Backend } else { Kind::Failed };
     Err((spawned, Failure::new(kind, message, hint)))
@@ -286,9 +382,11 @@ fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], wh
 /// Kills the members of a team that did not start completely, and removes the team.
 async fn roll_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
-    if let Err(Failure::Message(error)) = ended
-        .and_then(|()| Ok(delete_team(&setup.ctx, team, |words| setup.out.print_message(words))?))
-    {
+    if let Err(Failure::Message(error)) = ended.and_then(|()| {
+        Ok(delete_team(&setup.ctx, team, Some(Kind::Failed), |words| {
+            setup.out.print_message(words)
+        })?)
+    }) {
         setup.out.report_error(&error);
         setup.out.print_message(&format!(
             "team {0} is left; end it with `phalanx down -t {0} --force`",
@@ -309,6 +407,7 @@ async fn end_started(
     let options = ops::ending::shutdown::ShutdownOptions {
         reason: Some("the team did not start as a whole".to_owned()),
         deadline_s: ROLLBACK_S,
+        grace_s: None,
         force: true,
     };
     let requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;

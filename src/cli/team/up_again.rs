@@ -1,6 +1,8 @@
 //! `up` on a team that exists: shows the difference between its manifest and the team, asks, and
 //! applies it.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::ending::stop::{exit_code, stop_or_report};
@@ -13,11 +15,17 @@ use model::id::MemberName;
 use ops::ending::shutdown::ShutdownOptions;
 use ops::starting::reconcile::{self, Difference, MemberStep, WantedTeam};
 use ops::starting::spawn::SpawnOptions;
-use ops::{Kind, TeamStore};
+use ops::{Kind, OpsError, TeamStore};
 use sys::{env, failpoint};
 
 /// Time in seconds for members to agree to their end.
 const STOP_S: u64 = 30;
+/// Age of a team whose `up` has created its tasks and started its members.
+const BEGUN: Duration = Duration::from_secs(5);
+/// Age of a team that its `up` leads.
+const LED: Duration = Duration::from_millis(500);
+/// Interval of comparisons meanwhile.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Prints what a manifest would change, of a team that exists or of none.
 pub(crate) fn print_difference(
@@ -41,7 +49,8 @@ fn words(setup: &Setup, name: &str, is_new: bool, difference: &Difference) -> St
     format!("{head}\n{}", ui::difference(difference, setup.out.paint))
 }
 
-/// Brings a team to its manifest. Returns the exit code of a step that failed in part.
+/// Brings a team to its manifest. Another `up` that has just made it may be doing so. Returns the
+/// exit code of a step that failed in part.
 pub(crate) fn bring(
     setup: &Setup,
     team: &TeamStore,
@@ -49,7 +58,19 @@ pub(crate) fn bring(
     is_agreed: bool,
 ) -> Result<Option<Exit>, Failure> {
     reconcile::recover_unled(&setup.ctx, team)?;
-    let difference = reconcile::compare(&setup.ctx, team, wanted)?;
+    let mut difference = reconcile::compare(&setup.ctx, team, wanted)?;
+    let created_at = ops::team::created_at(team)?;
+    let is_begun = || -> Result<bool, OpsError> {
+        let age = Duration::from_millis(ops::now().since(created_at));
+        Ok(age > BEGUN || age > LED && !ops::members::lead::is_led(team)?)
+    };
+    while difference.is_continued && !is_begun()? {
+        team.changes().map_err(OpsError::from)?.wait(LOOK);
+        difference = reconcile::compare(&setup.ctx, team, wanted)?;
+    }
+    if difference.is_empty() && ops::members::lead::is_led(team)? {
+        return Ok(None);
+    }
     setup.out.print_message(&words(setup, team.name().as_str(), false, &difference));
     if !difference.is_empty() && !difference.is_continued && !is_agreed {
         agree(team)?;
@@ -97,7 +118,7 @@ fn stop(
         return Ok((Vec::new(), None));
     }
     let reason = Some("the manifest has changed".to_owned());
-    let options = ShutdownOptions { reason, deadline_s: STOP_S, force: false };
+    let options = ShutdownOptions { reason, deadline_s: STOP_S, grace_s: None, force: false };
     let hint = |name: &MemberName| {
         format!("end it with `phalanx shutdown --force {name}`, then run `up` again")
     };

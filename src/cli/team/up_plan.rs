@@ -24,6 +24,8 @@ pub(crate) struct ManifestText {
 pub(crate) struct PlanOptions<'a> {
     pub(crate) backend: Option<BackendChoice>,
     pub(crate) keep: bool,
+    pub(crate) timeout_s: Option<u64>,
+    pub(crate) fail_fast: bool,
     pub(crate) tmux_socket: Option<&'a Path>,
 }
 
@@ -57,6 +59,11 @@ impl UpPlan {
         let here = &setup.ctx.caller.cwd;
         let settings =
             ops::starting::manifest::team_settings(&manifest, options.backend, options.keep);
+        let settings = Settings {
+            timeout_s: options.timeout_s.or(settings.timeout_s),
+            fail_fast: options.fail_fast || settings.fail_fast,
+            ..settings
+        };
         let (tasks_only, mode) =
             ops::starting::manifest::choose_mode(&setup.ctx, &manifest, settings.backend);
         let members =

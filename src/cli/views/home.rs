@@ -85,7 +85,10 @@ fn offer_to_go_on(setup: &Setup) -> Result<bool, Failure> {
     }
     setup.out.print_message(&format!("the lead of {name} has died, and no member is left"));
     if is_confirmed("delete its files?")? {
-        down(setup, &DownArgs { reason: None, deadline: 0, force: false, report: None })?;
+        down(
+            setup,
+            &DownArgs { reason: None, deadline: 0, grace: None, force: false, report: None },
+        )?;
         return Ok(false);
     }
     later("phalanx down");

@@ -137,6 +137,10 @@ pub(super) struct TeamTable {
     /// Condition on which the team ends. For `phalanx team create --settings` the default is
     /// `manual`.
     finish: Option<Choice<Finish>>,
+    /// Seconds after which the lead ends the team, as `up --timeout` does.
+    timeout: Option<AtLeast<1, u64>>,
+    /// End the team when a task has failed, as `up --fail-fast` does.
+    fail_fast: bool,
     /// Maximum number of teammates. For `phalanx team create --settings` the default is 256.
     max_members: Option<AtLeast<1>>,
     /// Nesting depth of teams. With 2, teammates may create teams and start members; those teams
@@ -160,6 +164,9 @@ pub(super) struct TeamTable {
     /// the mail it has read, and its task have not changed. A member that waits for an answer does
     /// not hang.
     hang_after: Option<AtLeast<1>>,
+    /// Seconds between SIGTERM and SIGKILL for the command of a worker, or a plain program, that is
+    /// asked to end. See `phalanx docs lifecycle how-members-end`.
+    grace: Option<AtLeast<0, u64>>,
     /// A program with arguments that runs for each request that waits for a person. See
     /// `phalanx docs decisions announcements`.
     notify: Option<Argv>,
@@ -278,10 +285,13 @@ impl TeamTable {
             backend: chosen(self.backend),
             layout: chosen(self.layout),
             finish: self.finish.map_or(finish, |finish| finish.0),
+            timeout_s: self.timeout.map(|limit| limit.0),
+            fail_fast: self.fail_fast,
             answer_within_s: seconds(self.answer_within, default.answer_within_s),
             unresponsive_after_s: seconds(self.unresponsive_after, default.unresponsive_after_s),
             on_hang: chosen(self.on_hang),
             hang_after_s: seconds(self.hang_after, default.hang_after_s),
+            grace_s: self.grace.map_or(default.grace_s, |grace| grace.0),
             followup: reminder_policy(
                 self.followup_interval_minutes,
                 self.followup_max_reminders,

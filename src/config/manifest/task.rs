@@ -5,16 +5,20 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use model::board::task::TaskFields;
+use crate::task_file::slug;
+use model::board::task::{ShowOutput, TaskFields};
 use model::board::task_definition::TaskDefinition;
-use model::value::{Argv, As, Name, NonBlank, PlainText, Variables};
+use model::value::{Argv, As, AtLeast, Choice, Name, NonBlank, PlainText, Variables};
+
+/// Maximum length of a key that is made from a subject, in characters.
+const KEY_LENGTH: usize = 40;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "task")]
 pub(super) struct TaskTable {
-    /// Name of the task in this file.
-    key: Name,
+    /// Name of the task in this file [default: the words of its subject, joined by dashes].
+    key: Option<Name>,
     /// Short title.
     subject: NonBlank,
     /// Full description.
@@ -43,16 +47,24 @@ pub(super) struct TaskTable {
     /// Environment variables of the command.
     #[serde(default, with = "As::<Variables>")]
     env: BTreeMap<String, String>,
-    /// Include the last 50 lines of the task's output in the final report of `up`, for a task that
-    /// summarises others.
-    #[serde(default)]
-    show_output: bool,
+    /// Seconds after which the task fails: its command is ended, or the agent that does it is asked
+    /// to stop.
+    timeout: Option<AtLeast<1, u64>>,
+    /// The part of the output of the command that announcements and the final report repeat: its
+    /// last lines, `all` of its last 50 lines, or `none` unless it fails.
+    show_output: Option<Choice<ShowOutput>>,
+}
+
+/// Returns the key of a task that names none.
+fn key_of(subject: &str) -> String {
+    let key = slug(subject, KEY_LENGTH);
+    if key.is_empty() { "task".to_owned() } else { key }
 }
 
 impl TaskTable {
     pub(super) fn into_definition(self) -> TaskDefinition {
         TaskDefinition {
-            key: self.key.0,
+            key: self.key.map_or_else(|| key_of(&self.subject.0), |key| key.0),
             subject: self.subject.0,
             description: self.description.unwrap_or_default(),
             owner: self.owner.map(|owner| owner.0),
@@ -65,7 +77,8 @@ impl TaskTable {
                 cwd: self.cwd.map(|cwd| cwd.0),
                 env: Some(self.env.into_iter().collect()).filter(|env: &Vec<_>| !env.is_empty()),
                 command: self.run.map(|run| run.0).unwrap_or_default(),
-                show_output: Some(self.show_output),
+                show_output: Some(self.show_output.map(|show| show.0).unwrap_or_default()),
+                timeout: self.timeout.map(|limit| limit.0),
                 ..TaskFields::default()
             },
             ..TaskDefinition::default()

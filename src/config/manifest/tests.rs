@@ -13,6 +13,7 @@ use super::tables::TeamTable;
 use super::*;
 use crate::settings::SECTIONS;
 use model::board::limits::Limits;
+use model::board::task::ShowOutput;
 use model::decisions::rules::Rule;
 use model::members::environ::EnvRules;
 use model::members::launch::{Demand, Scale};
@@ -185,7 +186,10 @@ fn every_key_is_read() {
     assert_eq!(test.after, ["fmt"]);
     assert_eq!(test.fields.files.as_deref(), Some(&["src/**".to_owned()][..]));
     assert_eq!(test.fields.active_form.as_deref(), Some("Running the tests"));
-    assert_eq!((fmt.fields.show_output, test.fields.show_output), (Some(false), Some(true)));
+    assert_eq!(
+        (fmt.fields.show_output, test.fields.show_output),
+        (Some(ShowOutput::Tail), Some(ShowOutput::All))
+    );
     assert_eq!((test.fields.cwd.as_deref(), test.description.as_str()), (Some("sub"), ""));
 }
 

@@ -20,6 +20,7 @@ use super::ConfigError;
 use super::manifest::Manifest;
 pub use fault_list::MAX_FAULTS;
 use model::board::task_definition::TaskFile;
+pub(crate) use words::slug;
 
 /// The formats of files, as they are named on the command line.
 #[derive(

@@ -15,7 +15,7 @@ pub(super) fn subject(text: &str) -> String {
 }
 
 /// Returns the words of a text as a part of a key: `Write the docs!` becomes `Write-the-docs`.
-pub(super) fn slug(text: &str, longest: usize) -> String {
+pub(crate) fn slug(text: &str, longest: usize) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '_'));
     let joined = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-");
     let short: String = joined.chars().take(longest).collect();

@@ -28,8 +28,6 @@ use sys::proc::{self, Process};
 
 /// Rows and columns of the command's terminal if ours reports no size.
 const SIZE: (u16, u16) = (50, 200);
-/// Time between SIGTERM and SIGKILL for a cancelled command.
-const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// The same for processes that a command left behind.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
 /// Ctrl-D, which a terminal in cooked mode turns into EOF.
@@ -89,11 +87,11 @@ pub struct Canceller {
 }
 
 impl Canceller {
-    /// Ends the command's process tree: SIGTERM, two seconds of grace, SIGKILL. Blocks that long.
-    /// Has no effect if the command has exited.
-    pub fn cancel(&self) {
+    /// Ends the command's process tree: SIGTERM, and SIGKILL after `grace`. Blocks until it has
+    /// ended. Has no effect if the command has exited.
+    pub fn cancel(&self, grace: Duration) {
         self.cancelled.store(true, Ordering::SeqCst);
-        proc::end_tree(self.process, true, CANCEL_GRACE);
+        proc::end_tree(self.process, true, grace);
     }
 }
 

@@ -151,7 +151,7 @@ fn a_cancelled_command_ends_with_its_tree() {
     let running = start(&command_in(dir.path(), &asked), &recorded.screen()).expect("it runs");
     let (process, canceller) = (running.process, running.canceller());
     let waiting = std::thread::spawn(move || running.wait());
-    canceller.cancel();
+    canceller.cancel(Duration::from_secs(2));
     let outcome = waiting.join().expect("no panic");
     assert!(outcome.signal.is_some(), "{outcome:?}");
     assert_eq!(liveness(process.pid, process.start), Liveness::Dead);

@@ -9,7 +9,8 @@ use crate::starter;
 use crate::stopper::DueStop;
 use model::id::{Incarnation, MemberName};
 use model::team::event::{EventKind, Note};
-use ops::ending::stop::{MemberStop, StopMode};
+use ops::ending::stop::MemberStop;
+use ops::hosts::stop_mode::StopMode;
 use ops::{self, Context, OpsError, TeamStore};
 
 impl LeadDriver<'_> {
@@ -32,9 +33,7 @@ impl LeadDriver<'_> {
             Effect::Start { kind, specs } => {
                 starter::start(self.ctx, self.team, *kind, specs, self.queue.inputs());
             }
-            Effect::StopRun { name, incarnation, agreed } => {
-                self.stop(name, incarnation, *agreed)?
-            }
+            Effect::StopRun { name, incarnation, mode } => self.stop(name, incarnation, *mode)?,
             Effect::Remove(removals) => ops::ending::remove::remove(self.team, removals)?,
             Effect::Agree { request, work_left } => {
                 ops::ending::shutdown::record_agreement(self.team, request, work_left)?
@@ -68,6 +67,12 @@ impl LeadDriver<'_> {
                 let (about, name) = (Some(name.clone()), name.clone());
                 self.run_blocking(about, move |_, team| {
                     ops::board::task::release_hanging(team, &name)
+                });
+            }
+            Effect::FailLate(task) => {
+                let task = *task;
+                self.run_blocking(None, move |_, team| {
+                    ops::effects::time_limit::fail_late(team, task)
                 });
             }
             Effect::ReleaseAbsent(name) => ops::board::task::release_absent(self.team, name)?,
@@ -161,6 +166,7 @@ impl LeadDriver<'_> {
         let options = ops::ending::shutdown::ShutdownOptions {
             reason: Some(reason.to_owned()),
             deadline_s: STOP_DEADLINE_S,
+            grace_s: None,
             force,
         };
         ops::ending::shutdown::ask(self.team, &MemberName::lead(), names, &options)?;
@@ -203,10 +209,9 @@ impl LeadDriver<'_> {
         &self,
         name: &MemberName,
         incarnation: &Incarnation,
-        agreed: bool,
+        mode: StopMode,
     ) -> Result<(), OpsError> {
         let record = ops::members::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let mode = if agreed { StopMode::Agreed } else { StopMode::Immediate };
         let ending = record.map(|record| MemberStop { record, mode });
         // The stopper outlives the driver, so sending cannot fail.
         let _ = self.stopper.send(DueStop {

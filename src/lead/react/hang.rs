@@ -9,6 +9,7 @@ use model::members::lifecycle::{Cause, MemberState};
 use model::team::settings::OnHang;
 use model::time::{Timestamp, human};
 use ops::effects::health::Silence;
+use ops::hosts::stop_mode::StopMode;
 
 /// Number of checks in the configured time.
 const CHECKS: u64 = 4;
@@ -82,7 +83,8 @@ pub(super) fn handle_activity(
         OnHang::Restart => {
             view.restarts = true;
             let reason = format!("it showed no activity for {} with task #{task}", human(for_ms));
-            begin(state, name, false, ending(Cause::Ended { code: None }, &reason, None), effects);
+            let ending = ending(Cause::Ended { code: None }, &reason, None);
+            begin(state, name, StopMode::Immediate, ending, effects);
         }
     }
 }

@@ -15,12 +15,14 @@ use model::members::lifecycle::MemberState;
 use model::members::record::MemberRecord;
 use model::time::Timestamp;
 use ops::ending::remove::MemberRemoval;
+use ops::hosts::stop_mode::StopMode;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.
 pub(super) fn handle_members(
     state: &mut State,
     records: &[MemberRecord],
+    now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
     state.members_seen = true;
@@ -71,7 +73,7 @@ pub(super) fn handle_members(
     let recorded: BTreeSet<&MemberName> = records.iter().map(|record| &record.name).collect();
     state.members.retain(|name, view| view.ending.is_some() || recorded.contains(name));
     join_stopping(state, effects);
-    shutdown::carry_open(state, effects);
+    shutdown::carry_open(state, now, effects);
 }
 
 /// Restores running members that are missing in the team file, and notes what the others say about
@@ -178,7 +180,13 @@ pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mu
     let request = state
         .request_for(&record.name, &record.incarnation)
         .map(|r| (r.id.clone(), ShutdownOutcome::Gone));
-    begin(state, &record.name, false, ending(exited.cause, &exited.reason, request), effects);
+    begin(
+        state,
+        &record.name,
+        StopMode::Immediate,
+        ending(exited.cause, &exited.reason, request),
+        effects,
+    );
 }
 
 pub(super) fn handle_stopped(

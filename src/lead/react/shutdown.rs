@@ -1,13 +1,16 @@
 //! Shutdown requests: asks members, handles their replies, watches the deadlines and stops the
 //! runs (SD-01).
 
+use std::time::Duration;
+
 use super::{questions, staff};
-use crate::effect::Effect;
+use crate::effect::{Effect, STOP_DEADLINE_S};
 use crate::state::{LeadEnd, PendingStop, Phase, State, TrackedMember};
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest, WorkLeft};
 use model::id::{MemberName, RequestId};
 use model::members::lifecycle::{Cause, MemberState};
 use model::time::Timestamp;
+use ops::hosts::stop_mode::StopMode;
 
 const AGREED: &str = "as agreed";
 const NO_REASON: &str = "no reason given";
@@ -15,6 +18,7 @@ const NO_REASON: &str = "no reason given";
 pub(super) fn handle_requests(
     state: &mut State,
     requests: Vec<ShutdownRequest>,
+    now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
     state.requests_seen = true;
@@ -25,19 +29,19 @@ pub(super) fn handle_requests(
         if state.open.insert(request.id.clone(), request.clone()).is_none() {
             staff::hold(state, &request.member);
         }
-        carry(state, &request, effects);
+        carry(state, &request, now, effects);
     }
 }
 
 /// Continues the open requests after a change of the members.
-pub(super) fn carry_open(state: &mut State, effects: &mut Vec<Effect>) {
+pub(super) fn carry_open(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     for request in state.open.values().cloned().collect::<Vec<_>>() {
-        carry(state, &request, effects);
+        carry(state, &request, now, effects);
     }
 }
 
 /// Takes the next step of an open request.
-fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>) {
+fn carry(state: &mut State, request: &ShutdownRequest, now: Timestamp, effects: &mut Vec<Effect>) {
     let view =
         state.members.get_mut(&request.member).filter(|v| v.incarnation == request.incarnation);
     let Some(view) = view else {
@@ -47,29 +51,38 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
         }
         return;
     };
-    if view.ending.is_some() || view.stuck {
+    let is_forced_now = request.force && request.agreed_at.is_none();
+    let goes_on = |ending: &PendingStop| !is_forced_now || ending.cause != Cause::Released;
+    if view.stuck || view.ending.as_ref().is_some_and(goes_on) {
         return;
     }
     let end = if request.agreed_at.is_some() {
         // An earlier lead recorded the consent and died before stopping the run.
-        Some((true, Cause::Released, AGREED, ShutdownOutcome::Closed))
+        Some((StopMode::Agreed, Cause::Released, AGREED, ShutdownOutcome::Closed))
     } else if request.force {
-        Some((false, Cause::Forced, "by force", ShutdownOutcome::Forced))
+        Some((StopMode::Immediate, Cause::Forced, "by force", ShutdownOutcome::Forced))
     } else if !view.reads_mail {
         // It reads no mail, so it cannot be asked for consent.
-        Some((false, Cause::Released, "on request", ShutdownOutcome::Closed))
+        let mode = StopMode::Graceful(grace(request, now));
+        Some((mode, Cause::Released, "on request", ShutdownOutcome::Closed))
     } else {
         None
     };
-    if let Some((agreed, cause, reason, outcome)) = end {
+    if let Some((mode, cause, reason, outcome)) = end {
         let ending = ending(cause, reason, Some((request.id.clone(), outcome)));
-        begin(state, &request.member, agreed, ending, effects);
+        begin(state, &request.member, mode, ending, effects);
     } else if view.state.is_up() && view.state != MemberState::ShutdownRequested {
         view.state = MemberState::ShutdownRequested;
         let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
         let reason = request.reason.clone();
         effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Asked, reason });
     }
+}
+
+/// Returns the time that a program has after SIGTERM, which ends with the deadline of the request.
+fn grace(request: &ShutdownRequest, now: Timestamp) -> Duration {
+    let left = Duration::from_millis(request.deadline_at.since(now));
+    left.min(Duration::from_secs(request.grace_s))
 }
 
 pub(super) fn ending(
@@ -83,7 +96,7 @@ pub(super) fn ending(
 pub(super) fn begin(
     state: &mut State,
     name: &MemberName,
-    agreed: bool,
+    mode: StopMode,
     ending: PendingStop,
     effects: &mut Vec<Effect>,
 ) {
@@ -92,7 +105,7 @@ pub(super) fn begin(
     effects.push(Effect::StopRun {
         name: name.clone(),
         incarnation: view.incarnation.clone(),
-        agreed,
+        mode,
     });
 }
 
@@ -139,7 +152,8 @@ pub(super) fn agree(
     effects: &mut Vec<Effect>,
 ) {
     let with = Some((request.id.clone(), ShutdownOutcome::Closed));
-    begin(state, &request.member, true, ending(Cause::Released, AGREED, with), effects);
+    let ending = ending(Cause::Released, AGREED, with);
+    begin(state, &request.member, StopMode::Agreed, ending, effects);
     effects.push(Effect::Agree { request: request.id.clone(), work_left });
 }
 
@@ -178,6 +192,11 @@ pub(super) fn refuse(
 /// the time at which the mailbox was read: an answer that it held at the deadline counts, however
 /// late the lead runs (SD-15).
 pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let Phase::Stopping { end, due: Some(due), force: false } = state.phase
+        && due <= now
+    {
+        stop(state, end, true, now, effects);
+    }
     let due: Vec<ShutdownRequest> =
         state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();
     for request in due {
@@ -189,7 +208,7 @@ pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
             begin(
                 state,
                 &request.member,
-                false,
+                StopMode::Immediate,
                 ending(Cause::Forced, "did not answer in time", with),
                 effects,
             );
@@ -197,15 +216,26 @@ pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     }
 }
 
-pub(super) fn stop(state: &mut State, end: LeadEnd, force: bool, effects: &mut Vec<Effect>) {
-    let (end, force) = match state.phase {
+/// Stops all members. If the team is to end now, those that refuse are ended at the deadline.
+pub(super) fn stop(
+    state: &mut State,
+    end: LeadEnd,
+    force: bool,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let due = (end != LeadEnd::TasksOver).then(|| now.plus_ms(STOP_DEADLINE_S * 1000));
+    let (end, force, due) = match state.phase {
         Phase::Done(_) => return,
-        Phase::Leading => (end, force),
-        Phase::Stopping { end: earlier, force: was } => (earlier, force || was),
+        Phase::Leading => (end, force, due),
+        Phase::Stopping { end: earlier, force: was, due: by } => {
+            (earlier, force || was, by.or(due))
+        }
     };
-    state.phase = Phase::Stopping { end, force };
+    state.phase = Phase::Stopping { end, force, due };
     let reason = match end {
         LeadEnd::TasksOver => "all tasks are done",
+        LeadEnd::TimedOut => "the time limit of the team has passed",
         LeadEnd::Stopped
         | LeadEnd::Carried
         | LeadEnd::Left

@@ -13,6 +13,7 @@ use model::members::lifecycle::{Cause, MemberState};
 use model::members::placement::{Placement, ProcessId, PtyHold};
 use model::members::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
 use model::team::settings::Settings;
+use ops::hosts::stop_mode::StopMode;
 
 mod beside;
 mod budget;
@@ -30,6 +31,7 @@ mod recorded;
 mod replay;
 mod shutdown;
 mod staff;
+mod time_limit;
 
 const NOW: Timestamp = Timestamp(100_000);
 
@@ -109,7 +111,7 @@ fn leading(finish: Finish, members: &[MemberRecord]) -> State {
 
 fn stops(effects: &[Effect]) -> Vec<(String, bool)> {
     let ends = effects.iter().filter_map(|e| match e {
-        Effect::StopRun { name, agreed, .. } => Some((name.to_string(), *agreed)),
+        Effect::StopRun { name, mode, .. } => Some((name.to_string(), *mode == StopMode::Agreed)),
         _ => None,
     });
     ends.collect()

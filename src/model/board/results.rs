@@ -12,8 +12,9 @@ use crate::time::{Timestamp, human};
 /// Time to wait after the last task ended before reporting, so that tasks ending together share one
 /// report. Milliseconds.
 pub(crate) const TOGETHER_MS: u64 = 1000;
-// Limits of the output quoted from a failed task: lines, and characters per line.
-const TAIL_LINES: usize = 5;
+/// Maximum number of lines of output that are quoted.
+pub const TAIL_LINES: usize = 5;
+/// Maximum length of such a line, in characters.
 const TAIL_CHARS: usize = 500;
 /// Maximum number of tasks listed; further ones are only counted.
 const MOST: usize = 100;
@@ -142,16 +143,9 @@ fn details(task: &Task, files: &[String]) -> String {
     said.extend(extra.reason.as_ref().map(|reason| format!("reason: {}", cut(reason, task.id))));
     let summary = extra.snapshot.as_ref().and_then(|snapshot| snapshot.summary.as_ref());
     said.extend(extra.result.as_ref().or(summary).map(|result| cut(result, task.id)));
-    // A task without a command was done by an agent, whose output is its answer.
-    let is_answer = extra.run.is_empty() || extra.show_output;
-    if let Some(outcome) = extra.outcome.as_ref().filter(|outcome| !outcome.tail.is_empty()) {
-        let tail = text::block(&outcome.tail);
-        if is_answer && extra.result.is_none() {
-            said.push(cut(tail.trim(), task.id));
-        } else if task.state == TaskState::Failed {
-            let tail = text::last_lines(&tail, TAIL_LINES);
-            said.extend(tail.lines().map(|line| text::short(line, TAIL_CHARS)));
-        }
+    if let Some(shown) = task.shown_output(TAIL_LINES) {
+        let lines = shown.lines().map(|line| text::short(line, TAIL_CHARS));
+        said.push(cut(&lines.collect::<Vec<_>>().join("\n"), task.id));
     }
     said.extend(extra.commit.as_ref().map(|commit| format!("commit: {}", text::short(commit, 80))));
     if !files.is_empty() {
@@ -166,7 +160,7 @@ fn details(task: &Task, files: &[String]) -> String {
 }
 
 /// Returns the text, or its first [`MAX_RESULT`] characters and the command that shows the rest.
-fn cut(text: &str, id: TaskId) -> String {
+pub fn cut(text: &str, id: TaskId) -> String {
     let text = text::block(text);
     match text.char_indices().nth(MAX_RESULT) {
         Some((end, _)) => {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,6 +12,7 @@ use crate::id::{MemberName, TaskId};
 use crate::mail::scope::Scope;
 use crate::members::readiness::awaited_member;
 use crate::team::followup::TaskReminder;
+use crate::text;
 use crate::time::Timestamp;
 use crate::wire::{self, Object};
 
@@ -120,6 +122,8 @@ pub struct TaskSnapshot {
     pub summary: Option<String>,
 }
 
+/// Characters of a result that is shown as one line.
+const LINE: usize = 200;
 /// Characters of a result in [`TaskSnapshot::result_preview`].
 pub const PREVIEW: usize = 100;
 
@@ -133,6 +137,25 @@ pub struct Stopping {
     /// Set by the owner once nothing of the command runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
+}
+
+/// The part of the output of an ended command that announcements and reports repeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ShowOutput {
+    /// The last lines.
+    #[default]
+    Tail,
+    /// All that is kept: the last 50 lines.
+    All,
+    /// Nothing, unless the command fails.
+    None,
+}
+
+impl ShowOutput {
+    fn is_default(&self) -> bool {
+        *self == ShowOutput::default()
+    }
 }
 
 /// The result of a task's command.
@@ -168,6 +191,9 @@ pub struct Extra {
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// Time after which it fails, from its claim. Seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u64>,
     /// Required role of the owner; `None` means any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
@@ -198,9 +224,9 @@ pub struct Extra {
     /// The member that approved or rejected the work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
-    /// Include the command's output in the team's final report.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub show_output: bool,
+    /// The output of the command that announcements and the team's final report repeat.
+    #[serde(skip_serializing_if = "ShowOutput::is_default")]
+    pub output: ShowOutput,
     /// The origin of the request for it.
     #[serde(skip_serializing_if = "Scope::is_empty")]
     pub scope: Scope,
@@ -282,6 +308,34 @@ impl Task {
             extra: Extra::default(),
             metadata: Object::new(),
         }
+    }
+
+    /// Returns the output that announcements and reports repeat: at most the last `lines`, unless
+    /// the task says otherwise. Control characters are visible.
+    pub fn shown_output(&self, lines: usize) -> Option<String> {
+        let extra = &self.extra;
+        let tail = text::block(extra.outcome.as_ref()?.tail.trim());
+        let shown = match (extra.output, extra.run.is_empty()) {
+            // An agent has done it: its output is its answer, unless it has given a result.
+            (_, true) => {
+                if extra.result.is_some() {
+                    String::new()
+                } else {
+                    tail
+                }
+            }
+            (ShowOutput::All, false) => tail,
+            (ShowOutput::None, false) if self.state != TaskState::Failed => String::new(),
+            (ShowOutput::Tail | ShowOutput::None, false) => text::last_lines(&tail, lines),
+        };
+        Some(shown).filter(|shown| !shown.trim().is_empty())
+    }
+
+    /// Returns the result as one line, or the last line of the output.
+    pub fn result_line(&self) -> Option<String> {
+        let output = || self.shown_output(1)?.lines().last().map(str::to_owned);
+        let result = self.extra.result.clone().or_else(output)?;
+        Some(text::short(&result, LINE))
     }
 
     /// Reads a task file. `id` comes from the file name and overrides the `id` inside the file.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Incarnation, MemberName, RequestId};
 use crate::mail::protocol::{ShutdownApproved, ShutdownStatus};
+use crate::team::settings::grace_s;
 use crate::text;
 use crate::time::Timestamp;
 
@@ -98,6 +99,9 @@ pub struct ShutdownRequest {
     pub asked_at: Timestamp,
     /// Time at which the member is stopped without its consent.
     pub deadline_at: Timestamp,
+    /// Time between SIGTERM and SIGKILL for a command or a plain program. Seconds.
+    #[serde(default = "grace_s")]
+    pub grace_s: u64,
     /// StopRuns the member without waiting for an answer.
     #[serde(default)]
     pub force: bool,

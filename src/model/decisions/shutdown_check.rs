@@ -119,6 +119,7 @@ mod tests {
             reason: None,
             asked_at: Timestamp(1000),
             deadline_at: Timestamp(31_000),
+            grace_s: 10,
             force: false,
             outcome: Some(outcome),
             answer: answer.map(str::to_owned),

@@ -113,6 +113,11 @@ pub const fn hang_after_s() -> u64 {
     900
 }
 
+/// Default of [`Settings::grace_s`].
+pub const fn grace_s() -> u64 {
+    10
+}
+
 /// Default of [`Settings::answer_within_s`]: an hour, to allow for a person's absence.
 pub const fn answer_within_s() -> u64 {
     3600
@@ -166,6 +171,12 @@ pub struct Settings {
     #[serde(default)]
     pub layout: Layout,
     pub finish: Finish,
+    /// Time after which its lead ends the team. Seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u64>,
+    /// A failed task ends a team that would end with its tasks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fail_fast: bool,
     /// Keep the team's files after it has ended.
     #[serde(default)]
     pub keep: bool,
@@ -184,6 +195,9 @@ pub struct Settings {
     /// Seconds.
     #[serde(default = "hang_after_s")]
     pub hang_after_s: u64,
+    /// Time that a command or a plain program has to exit after SIGTERM. Seconds.
+    #[serde(default = "grace_s")]
+    pub grace_s: u64,
     /// Limits on tasks assigned to one member.
     #[serde(default)]
     pub limits: Limits,
@@ -310,6 +324,8 @@ impl Settings {
             homes: BTreeMap::new(),
             layout: Layout::default(),
             finish: Finish::default(),
+            timeout_s: None,
+            fail_fast: false,
             keep: true,
             max_members,
             max_depth: 1,
@@ -317,6 +333,7 @@ impl Settings {
             unresponsive_after_s: unresponsive_after_s(),
             on_hang: OnHang::default(),
             hang_after_s: hang_after_s(),
+            grace_s: grace_s(),
             limits: Limits::default(),
             budgets: Budgets::default(),
             prices: Prices::new(),

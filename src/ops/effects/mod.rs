@@ -13,3 +13,4 @@ pub mod restart;
 pub mod results;
 mod start_dialog;
 pub mod task_reminder;
+pub mod time_limit;

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use crate::{OpsError, now};
 use model::board::Board;
 use model::board::results;
-use model::board::task::Task;
-use model::id::{LEAD, MemberName, TaskId};
+use model::id::{MemberName, TaskId};
 use model::mail::envelope::Envelope;
 use model::team::event::{Event, EventKind, Note};
 use model::time::Timestamp;
@@ -73,47 +72,6 @@ pub fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let ids: Vec<String> = ids.iter().map(TaskId::to_string).collect();
     team.record(note.with("msg_id", msg_id).with("kind", KIND).with("tasks", ids))?;
     Ok(())
-}
-
-/// Returns the number of tasks that have ended and that the running lead has yet to report, without
-/// those that it has seen.
-pub fn unreported(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
-    let unreported = results::unreported(board, &reported(team)?);
-    if unreported.is_empty() {
-        return Ok(0);
-    }
-    let events = team.events()?;
-    Ok(unreported.into_iter().filter(|task| !is_seen(task, &events)).count())
-}
-
-/// Returns the number of reports that are unread, without those about nothing but tasks that the
-/// lead has seen.
-pub fn unread(team: &TeamStore, board: &Board) -> Result<usize, OpsError> {
-    let is_report = |envelope: &Envelope| envelope.msg_id.starts_with(PREFIX);
-    let unread = team.mailbox(&MemberName::lead()).unread_where(is_report)?;
-    if unread.is_empty() {
-        return Ok(0);
-    }
-    let events = team.events()?;
-    let is_news = |envelope: &&Envelope| {
-        let is_it = |event: &&Event| {
-            event.detail.get("msg_id").is_some_and(|id| *id == envelope.msg_id.as_str())
-        };
-        let tasks = events.iter().find(is_it).map(tasks_of).unwrap_or_default();
-        let has_seen = |id: &TaskId| board.tasks.get(id).is_some_and(|task| is_seen(task, &events));
-        tasks.is_empty() || !tasks.iter().all(has_seen)
-    };
-    Ok(unread.iter().filter(is_news).count())
-}
-
-/// Returns true for a task that the lead has approved, or whose work has landed since it ended.
-fn is_seen(task: &Task, events: &[Event]) -> bool {
-    let has_landed = |event: &Event| {
-        event.event == EventKind::WorkLanded
-            && event.member == task.owner_member()
-            && task.extra.ended_at.is_some_and(|ended| ended <= event.at)
-    };
-    task.extra.decided_by.as_deref() == Some(LEAD) || events.iter().any(has_landed)
 }
 
 /// Returns the tasks that a report is about.

@@ -33,8 +33,13 @@ pub fn living_strangers(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberNam
 }
 
 /// Deletes a team whose members have all ended, by the state of the processes and not by the roster
-/// (SD-04). Returns the worktrees that stay because work would be lost with them.
-pub fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
+/// (SD-04), and keeps its report. Returns the worktrees that stay because work would be lost with
+/// them.
+pub fn delete(
+    ctx: &Context,
+    team: &TeamStore,
+    report: Option<&str>,
+) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
     lease::must_be_left(ctx, team)?;
     status::see_off(team)?;
@@ -53,7 +58,7 @@ pub fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError>
     // The last line of a journal that is deleted with the team, for processes that follow it. On a
     // full disk it cannot be written, and the deletion frees space.
     let _ = team.record(Note::of(EventKind::TeamDeleted));
-    team.delete()?;
+    team.delete_with(report)?;
     Ok(kept)
 }
 

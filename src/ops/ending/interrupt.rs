@@ -1,7 +1,8 @@
 //! Ends members together with their lead, as when the machine shuts down or a person logs out. The
 //! team stays, and `resume --all` goes on with it.
 
-use crate::ending::stop::{MemberStop, StopMode, stop_all};
+use crate::ending::stop::{MemberStop, stop_all};
+use crate::hosts::stop_mode::StopMode;
 use crate::members::presence;
 use crate::{Context, OpsError, now};
 use model::decisions::request::ShutdownOutcome;

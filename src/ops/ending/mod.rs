@@ -11,4 +11,3 @@ pub mod report;
 pub mod shutdown;
 pub mod stop;
 pub mod stop_without_lead;
-pub mod unseen;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::board::task;
-use crate::ending::stop::{self, StopMode};
+use crate::ending::stop;
+use crate::hosts::stop_mode::StopMode;
 use crate::mail::post::{Post, send_all};
 use crate::members::{account, presence};
 use crate::{Context, OpsError};

@@ -15,6 +15,7 @@ use model::id::{MemberName, RequestId};
 use model::mail::protocol::{self, Message};
 use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
+use model::team::settings::grace_s;
 use model::text;
 use model::topic::Topic;
 use store::TeamStore;
@@ -35,6 +36,8 @@ const NAMED_SUBJECT: usize = 30;
 pub struct ShutdownOptions {
     pub reason: Option<String>,
     pub deadline_s: u64,
+    /// Time between SIGTERM and SIGKILL for commands and plain programs [default: the team's].
+    pub grace_s: Option<u64>,
     /// End the members without asking them.
     pub force: bool,
 }
@@ -173,7 +176,11 @@ fn send_request(
             deadline_seconds: Some(options.deadline_s),
         });
         let post = Post::new(&MemberName::lead(), &record.name, message);
-        post.because(request.event.clone()).send(team)?;
+        match post.because(request.event.clone()).send(team) {
+            // The lead has ended it meanwhile.
+            Err(_) if !team.request(&request.id)?.is_open() => {}
+            sent => drop(sent?),
+        }
     }
     let mut note = Note::of(EventKind::ShutdownRequested)
         .member(&record.name)
@@ -213,6 +220,9 @@ fn file(
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
+    let of_team =
+        || Ok::<_, OpsError>(team.settings()?.map_or(grace_s(), |settings| settings.grace_s));
+    let grace_s = options.grace_s.map_or_else(of_team, Ok)?;
     // The lead starts a member again after its failure, unless it sees an open request.
     let over = record.state.is_over() && record.restart.is_none();
     // Requests for one name in the same millisecond need different ids.
@@ -225,6 +235,7 @@ fn file(
             reason: options.reason.clone(),
             asked_at,
             deadline_at: asked_at.plus_ms(options.deadline_s.saturating_mul(1000)),
+            grace_s,
             force: options.force,
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::hosts::client;
+use crate::hosts::stop_mode::StopMode;
 use crate::hosts::wire::RunToEnd;
 use crate::members::backends;
 use crate::{Context, OpsError};
@@ -31,15 +32,6 @@ const STRAY_GRACE: Duration = Duration::from_secs(1);
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
 /// The pause between two queries meanwhile.
 const UNKNOWN_PAUSE: Duration = Duration::from_millis(20);
-
-/// The way in which a run is ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopMode {
-    /// The member has agreed: its program may exit by itself first.
-    Agreed,
-    /// The launcher is signalled at once.
-    Immediate,
-}
 
 /// A run that is to end.
 #[derive(Debug, Clone)]
@@ -166,7 +158,7 @@ fn end_elsewhere(
 /// Returns true if the launcher of a run on another host has recorded the exit of its program. A
 /// member that has agreed has a moment for that.
 fn has_exited(team: &TeamStore, one: &MemberStop) -> bool {
-    let limit = if one.mode == StopMode::Agreed { OWN_END } else { Duration::ZERO };
+    let limit = if one.mode == StopMode::Immediate { Duration::ZERO } else { OWN_END };
     let deadline = Deadline::after(limit);
     loop {
         let record = team.member_record(&one.record.name).ok().flatten();
@@ -184,7 +176,7 @@ fn run_to_end(one: &MemberStop) -> RunToEnd {
     RunToEnd {
         name: one.record.name.clone(),
         incarnation: one.record.incarnation.clone(),
-        has_agreed: one.mode == StopMode::Agreed,
+        mode: one.mode,
     }
 }
 
@@ -193,6 +185,23 @@ fn runs(stops: &[MemberStop]) -> impl Iterator<Item = EndingRun<'_>> {
     let numbered = stops.iter().enumerate();
     let here = numbered.filter(|(_, one)| one.record.other_host().is_none());
     here.map(|(nth, MemberStop { record, mode })| EndingRun { nth, record, mode: *mode })
+}
+
+/// Lets the programs exit that have time for it. The launchers record that and end by themselves.
+fn end_programs<'a>(runs: impl Iterator<Item = &'a EndingRun<'a>>) {
+    let (mut launchers, mut programs, mut grace) = (Vec::new(), Vec::new(), Duration::ZERO);
+    for run in runs.filter(|run| run.mode != StopMode::Immediate) {
+        launchers.extend(run.launcher());
+        if let StopMode::Graceful(time) = run.mode {
+            programs.extend(run.program());
+            grace = grace.max(time);
+        }
+    }
+    proc::end_trees(&programs, grace);
+    let own_end = Deadline::after(OWN_END);
+    for launcher in launchers {
+        proc::wait_exit(launcher, own_end.remaining());
+    }
 }
 
 /// Groups the runs whose placements one backend can close together.
@@ -218,11 +227,7 @@ fn end_group(
     group: &[EndingRun<'_>],
     results: &mut [Result<(), OpsError>],
 ) {
-    let own_end = Deadline::after(OWN_END);
-    let agreed = group.iter().filter(|run| run.mode == StopMode::Agreed);
-    for launcher in agreed.filter_map(EndingRun::launcher) {
-        proc::wait_exit(launcher, own_end.remaining());
-    }
+    end_programs(group.iter());
     let mut open = group.to_vec();
     let mut journaled = BTreeSet::new();
     // Set once the processes have ended.

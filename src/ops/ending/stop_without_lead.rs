@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::ending::remove::{self, MemberRemoval};
 use crate::ending::shutdown;
-use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::ending::stop::{self, MemberStop};
+use crate::hosts::stop_mode::StopMode;
 use crate::members::lead;
 use crate::{Context, OpsError};
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest};

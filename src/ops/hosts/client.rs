@@ -30,9 +30,10 @@ pub fn stop(
     runs: Vec<RunToEnd>,
 ) -> Vec<Result<(), OpsError>> {
     let count = runs.len();
+    let grace = runs.iter().map(|run| run.mode.grace()).max().unwrap_or_default();
     let request = HostRequest::StopRuns(runs);
-    let ended: Result<Vec<Result<(), RemoteFailure>>, OpsError> =
-        HostLink::to(ctx, team, host).and_then(|link| link.call(request, ENDING));
+    let ended: Result<Vec<Result<(), RemoteFailure>>, OpsError> = HostLink::to(ctx, team, host)
+        .and_then(|link| link.call(request, ENDING.saturating_add(grace)));
     let failed = |failure| OpsError::OnHost { host: host.clone(), failure };
     match ended {
         Ok(results) if results.len() == count => {

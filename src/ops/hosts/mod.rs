@@ -8,6 +8,7 @@ pub mod deliver;
 mod install;
 pub mod link;
 pub(crate) mod log_part;
+pub mod stop_mode;
 pub mod wire;
 
 use std::path::{Path, PathBuf};

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::OpsError;
 use crate::error::RemoteFailure;
 use crate::hosts::log_part::{LogPart, LogRange};
+use crate::hosts::stop_mode::StopMode;
 use backend::Label;
 use model::id::{HostName, Incarnation, MemberName, TeamName};
 use model::mail::scope::Scope;
@@ -199,8 +200,7 @@ pub(crate) struct MarkedPlacement {
 pub struct RunToEnd {
     pub name: MemberName,
     pub incarnation: Incarnation,
-    /// The member has agreed, so that its program may exit by itself first.
-    pub(crate) has_agreed: bool,
+    pub(crate) mode: StopMode,
 }
 
 /// Members to start on the server's host.

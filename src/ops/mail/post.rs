@@ -11,7 +11,7 @@ use model::text;
 use store::TeamStore;
 use sys::rand;
 
-/// Maximum length of the summary of a handoff in the journal, in characters.
+/// Maximum length of a summary in the journal, in characters.
 const SUMMARY_LENGTH: usize = 100;
 
 /// A message to one mailbox.
@@ -112,6 +112,12 @@ pub(crate) fn message_note(to: &MemberName, envelope: &Envelope, cause: Option<S
         .with("msg_id", envelope.msg_id.as_str())
         .with("kind", message.kind());
     let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
+    if let Message::Text(text) = &message
+        && to.is_lead()
+    {
+        let preview = envelope.summary.as_deref().unwrap_or(text);
+        return note.with("preview", text::short(preview, SUMMARY_LENGTH));
+    }
     match Handoff::of_message(&message) {
         Some(Ok(handoff)) => note.with("summary", text::short(&handoff.sentence(), SUMMARY_LENGTH)),
         Some(Err(_)) | None => note,

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::hosted;
 use crate::authority::{self, Action};
-use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::ending::stop::{self, MemberStop};
 use crate::error::RemoteFailure;
 use crate::hosts::log_part::{LogPart, log_here};
 use crate::hosts::wire::{
@@ -272,8 +272,7 @@ fn end(
         let record = team.member_record(&run.name)?.filter(|record| record.is(&run.incarnation));
         // A later run of this name was started, so that the one meant has ended.
         let Some(record) = record else { continue };
-        let mode = if run.has_agreed { StopMode::Agreed } else { StopMode::Immediate };
-        found.push(MemberStop { record, mode });
+        found.push(MemberStop { record, mode: run.mode });
     }
     let mut ended = stop::stop_all(ctx, team, &found).into_iter();
     for run in runs {

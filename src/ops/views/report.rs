@@ -7,8 +7,8 @@ use crate::members::output;
 use crate::members::status::ShownState;
 use crate::team::worktree::{self, Preview};
 use crate::{Context, OpsError};
-use model::board::Board;
 use model::board::task::{Task, TaskState};
+use model::board::{Board, results};
 use model::decisions::request::{
     self, ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft,
 };
@@ -18,7 +18,6 @@ use model::members::lifecycle::MemberState;
 use model::members::placement::BackendKind;
 use model::members::record::MemberRecord;
 use model::members::usage::{Prices, UsageTotal};
-use model::text;
 use store::{Reread, StoreError, TeamStore};
 
 /// Number of output lines of a failed member or task that the report repeats.
@@ -62,7 +61,10 @@ pub struct TaskReport {
     /// The reason for the failure or the cancellation, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Last lines of output, for a failed task or one with `show_output`.
+    /// What its member has found, in its words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Last lines of output, as `show_output` says.
     pub tail: Option<String>,
     /// Blockers still open, for a task that never ran.
     pub blocked_by: Vec<TaskId>,
@@ -216,18 +218,8 @@ fn member(
 
 fn task(task: &Task, board: &Board) -> TaskReport {
     let outcome = task.extra.outcome.as_ref();
-    let tail = outcome.and_then(|outcome| match task.state {
-        TaskState::Failed => Some(text::last_lines(&outcome.tail, TAIL_LINES)),
-        TaskState::Completed if task.extra.show_output => Some(outcome.tail.clone()),
-        TaskState::Pending
-        | TaskState::Blocked
-        | TaskState::InProgress
-        | TaskState::Stopping
-        | TaskState::InReview
-        | TaskState::Completed
-        | TaskState::Cancelled
-        | TaskState::Stale => None,
-    });
+    let is_failed = task.state == TaskState::Failed;
+    let lines = if is_failed { TAIL_LINES } else { results::TAIL_LINES };
     TaskReport {
         id: task.id,
         key: task.extra.key.clone(),
@@ -236,8 +228,9 @@ fn task(task: &Task, board: &Board) -> TaskReport {
         by: task.extra.ended_by.clone(),
         exit_code: outcome.and_then(|o| o.exit_code),
         elapsed_ms: outcome.map(|o| o.elapsed_ms),
-        reason: task.extra.reason.clone().filter(|_| task.state.is_over()),
-        tail,
+        reason: task.extra.reason.clone(),
+        result: task.extra.result.as_ref().map(|result| results::cut(result, task.id)),
+        tail: task.shown_output(lines),
         blocked_by: if task.state == TaskState::Pending {
             board.open_blockers(task)
         } else {

@@ -11,11 +11,12 @@ use crate::members::{output, profiles};
 use crate::starting::spawn;
 use crate::{Context, OpsError};
 use model::board::Board;
-use model::board::task::TaskState;
+use model::board::task::{Task, TaskState};
 use model::board::task_ref::TaskRef;
 use model::decisions::question::Question;
 use model::id::{Incarnation, MemberName};
 use model::members::assessment::{Doing, ScreenSign};
+use model::members::lifecycle::MemberState;
 use model::members::need::Need;
 use model::members::record::MemberRecord;
 use model::team::Team;
@@ -34,11 +35,21 @@ pub enum Until {
     Quiet(Duration),
     /// It has ended.
     Gone,
-    /// The task has ended.
-    Task(TaskRef),
+    /// It is shown in this state, by the word of `status --json`.
+    State(String),
+    /// The tasks have ended.
+    Tasks(Vec<TaskRef>),
+    /// All tasks have ended, or wait for one that has not been completed.
+    Done,
 }
 
-/// A member, or the task, that has reached the state.
+impl Until {
+    fn is_about_tasks(&self) -> bool {
+        matches!(self, Until::Tasks(_) | Until::Done)
+    }
+}
+
+/// A member or a task that has reached the state.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Came {
     /// Name of the member, or id of the task.
@@ -48,6 +59,48 @@ pub struct Came {
     /// foreign.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// How the program of an ended member, or the command of a task, has exited, and why that is a
+    /// failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Came {
+    fn new(name: impl ToString, state: &str) -> Came {
+        let (name, state) = (name.to_string(), state.to_owned());
+        Came { name, state, needs: None, exit_code: None, signal: None, reason: None }
+    }
+
+    fn of_task(board: &Board, task: &Task) -> Came {
+        let outcome = task.extra.outcome.as_ref();
+        Came {
+            exit_code: outcome.and_then(|outcome| outcome.exit_code),
+            signal: outcome.and_then(|outcome| outcome.signal),
+            reason: task.extra.reason.clone(),
+            ..Came::new(task.id, board.state(task).as_str())
+        }
+    }
+
+    /// Returns false for what ended without success, if its end was waited for; for exit codes.
+    pub fn is_good(&self, until: &Until) -> bool {
+        match until {
+            Until::Tasks(_) => self.state == TaskState::Completed.as_str(),
+            Until::Done => [TaskState::Completed, TaskState::Cancelled]
+                .iter()
+                .any(|s| s.as_str() == self.state),
+            Until::Gone => {
+                let bad = [MemberState::Failed, MemberState::Disappeared];
+                // No process has recorded its end yet: only its exit code is known.
+                let is_open = self.state == "gone" && self.exit_code.is_some_and(|code| code != 0);
+                !is_open && bad.iter().all(|state| state.as_str() != self.state)
+            }
+            _ => true,
+        }
+    }
 }
 
 /// The poll interval: a process can end without writing anything.
@@ -96,8 +149,9 @@ impl StateWait {
             names: names.to_vec(),
             any,
             until: match until {
-                Until::Task(task) => {
-                    Until::Task(TaskRef::Id(crate::board::task::find(team, task)?))
+                Until::Tasks(tasks) => {
+                    let ids = crate::board::task::find_all(team, tasks)?;
+                    Until::Tasks(ids.into_iter().map(TaskRef::Id).collect())
                 }
                 other => other.clone(),
             },
@@ -108,6 +162,10 @@ impl StateWait {
             ask_hosts: Deadline::after(first),
             screens: BTreeMap::new(),
         })
+    }
+
+    pub fn team(&self) -> &TeamStore {
+        &self.team
     }
 
     /// Returns a description of the wait for a person, with the present state of the members, that
@@ -141,12 +199,7 @@ impl StateWait {
         match self.advance(limit) {
             // A team is only deleted after its members have ended.
             Err(_) if self.until == Until::Gone && !self.team.exists() => {
-                let gone = |name: &MemberName| Came {
-                    name: name.to_string(),
-                    state: "gone".to_owned(),
-                    needs: None,
-                };
-                Ok(Some(self.names.iter().map(gone).collect()))
+                Ok(Some(self.names.iter().map(|name| Came::new(name, "gone")).collect()))
             }
             other => other,
         }
@@ -155,7 +208,7 @@ impl StateWait {
     fn advance(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
         let slice = limit.map(Deadline::after);
         loop {
-            if self.ask_hosts.expired() && !matches!(self.until, Until::Task(_)) {
+            if self.ask_hosts.expired() && !self.until.is_about_tasks() {
                 self.dead = self.dead_elsewhere()?;
                 self.ask_hosts = Deadline::after(HOSTS);
             }
@@ -173,12 +226,8 @@ impl StateWait {
 
     /// Returns who has reached the state, and the number of the others.
     fn check(&mut self) -> Result<(Vec<Came>, usize), OpsError> {
-        if let Until::Task(task) = &self.until {
-            let id = crate::board::task::find(&self.team, task)?;
-            let task = crate::board::task::get(&self.team, id)?;
-            let state = task.state.as_str().to_owned();
-            let came = Came { name: id.to_string(), state, needs: None };
-            return Ok(if task.state.is_over() { (vec![came], 0) } else { (Vec::new(), 1) });
+        if self.until.is_about_tasks() {
+            return self.check_tasks();
         }
         let team = self.team.clone();
         let seen = Seen::read(&self.ctx, &team)?;
@@ -186,11 +235,37 @@ impl StateWait {
         let mut came = Vec::new();
         for name in &self.names.clone() {
             if let Some(state) = self.reached(&seen, &evidence, name)? {
-                let needs = evidence.needs(name, seen.record(name));
-                came.push(Came { name: name.to_string(), state, needs });
+                let record = seen.record(name);
+                let exit = record.and_then(|record| record.exit.as_ref());
+                let exit = exit.filter(|_| self.until == Until::Gone);
+                came.push(Came {
+                    needs: evidence.needs(name, record),
+                    exit_code: exit.and_then(|exit| exit.code),
+                    signal: exit.and_then(|exit| exit.signal),
+                    reason: exit.and(record).map(MemberRecord::end_reason),
+                    ..Came::new(name, &state)
+                });
             }
         }
         let open = self.names.len() - came.len();
+        Ok((came, open))
+    }
+
+    /// Returns the tasks that have ended or cannot go on, and the number of the others.
+    fn check_tasks(&self) -> Result<(Vec<Came>, usize), OpsError> {
+        let board = self.team.board()?;
+        let get = |task: &TaskRef| {
+            crate::board::task::get(&self.team, crate::board::task::find(&self.team, task)?)
+        };
+        let tasks: Vec<Task> = match &self.until {
+            Until::Tasks(tasks) => tasks.iter().map(get).collect::<Result<_, _>>()?,
+            _ => board.work().cloned().collect(),
+        };
+        let is_stuck = self.until == Until::Done && !board.can_move();
+        let has_ended = |task: &&Task| task.state.is_over() || is_stuck;
+        let came: Vec<Came> =
+            tasks.iter().filter(has_ended).map(|task| Came::of_task(&board, task)).collect();
+        let open = tasks.len() - came.len();
         Ok((came, open))
     }
 
@@ -220,6 +295,9 @@ impl StateWait {
             let word = if is_recorded { state.doing.as_str() } else { "gone" };
             return Ok(has_ended.then(|| word.to_owned()));
         }
+        if matches!(&self.until, Until::State(word) if word == state.doing.as_str()) {
+            return Ok(Some(state.doing.as_str().to_owned()));
+        }
         if has_ended {
             let how = state.reason.unwrap_or_else(|| "its process is gone".to_owned());
             return Err(OpsError::Failed { problem: format!("`{name}` has ended: {how}") });
@@ -238,7 +316,7 @@ impl StateWait {
             }
             Until::Idle => state.doing == Doing::Idle,
             Until::Quiet(span) => self.is_quiet(name, *span)?,
-            Until::Gone | Until::Task(_) => false,
+            Until::Gone | Until::State(_) | Until::Tasks(_) | Until::Done => false,
         };
         Ok(is_reached.then(|| state.doing.as_str().to_owned()))
     }
@@ -347,7 +425,9 @@ fn words(states: &[String], any: bool, until: &Until, limit: Option<Duration>) -
         Until::Idle => format!("{who} to be idle"),
         Until::Quiet(span) => format!("{who} to be quiet for {} s", span.as_secs_f64()),
         Until::Gone => format!("{who} to end"),
-        Until::Task(id) => format!("task #{id} to end"),
+        Until::State(word) => format!("{who} to be {word}"),
+        Until::Tasks(tasks) => format!("{} to end", listed(tasks)),
+        Until::Done => "all tasks to end".to_owned(),
     };
     match limit {
         Some(limit) => format!("waiting for {what}, at most {} s", limit.as_secs_f64()),
@@ -362,8 +442,15 @@ fn describe(states: &[String], until: &Until) -> String {
         Until::Idle => format!("{who} did not become idle"),
         Until::Quiet(span) => format!("{who} was not quiet for {} s", span.as_secs_f64()),
         Until::Gone => format!("{who} did not end"),
-        Until::Task(id) => format!("task {id} did not come to its end"),
+        Until::State(word) => format!("{who} was not {word}"),
+        Until::Tasks(tasks) => format!("{} did not end", listed(tasks)),
+        Until::Done => "the tasks did not end".to_owned(),
     }
+}
+
+fn listed(tasks: &[TaskRef]) -> String {
+    let ids: Vec<String> = tasks.iter().map(|task| format!("#{task}")).collect();
+    format!("{} {}", if ids.len() == 1 { "task" } else { "tasks" }, ids.join(", "))
 }
 
 /// Returns what these members ask on their first screens, if they do so within
@@ -432,11 +519,6 @@ fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
     once || spawn::left_until_ready(record, profile.ready).is_none()
 }
 
-/// Returns false for a task that ended without success; for exit codes.
-pub fn is_good(came: &Came, until: &Until) -> bool {
-    !matches!(until, Until::Task(_)) || came.state == TaskState::Completed.as_str()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,7 +536,7 @@ mod tests {
             "waiting for one of ann (working), bob (idle) to end, without a limit \
              (`--timeout S` sets one)"
         );
-        let task = Until::Task(TaskRef::Id(model::id::TaskId(3)));
+        let task = Until::Tasks(vec![TaskRef::Id(model::id::TaskId(3))]);
         assert_eq!(words(&[], false, &task, half), "waiting for task #3 to end, at most 2.5 s");
     }
 }

@@ -1,6 +1,6 @@
-//! The journals of teams that have ended, and the mailboxes of their leads, kept for some days in a
-//! directory that no other program reads. They are below a directory of each team, at the place
-//! that they had in the team.
+//! The journals of teams that have ended, the mailboxes of their leads and their reports, kept for
+//! some days in a directory that no other program reads. They are below a directory of each team, at
+//! the place that they had in the team.
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,11 @@ use sys::fs::{self, FileKind};
 const KEEP_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Largest number of journals that are kept.
 const MAX_KEPT: usize = 100;
+
+/// Name of the file with the report.
+const REPORT: &str = "report.json";
+/// Maximum size of this file in bytes.
+const MAX_REPORT: u64 = 64 << 20;
 
 /// Largest number of ended teams that an error names.
 const MAX_NAMED: usize = 10;
@@ -48,6 +53,12 @@ impl EndedTeam {
     /// Returns the messages to its lead, oldest first.
     pub fn messages(&self) -> Result<Vec<Envelope>, StoreError> {
         self.files().mailbox(&MemberName::lead()).all()
+    }
+
+    /// Returns the report of its end; `None` if none was made.
+    pub fn report(&self) -> Result<Option<String>, StoreError> {
+        let text = fs::read(&self.dir.join(REPORT), MAX_REPORT)?;
+        Ok(text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     fn files(&self) -> TeamStore {
@@ -94,10 +105,14 @@ impl Store {
 }
 
 impl TeamStore {
-    /// Keeps the journal of this team and the mailbox of its lead, and removes older ones. The
+    /// Keeps the journal of this team, the mailbox of its lead and its report, and removes older ones. The
     /// directory of the team was moved to `moved` to be removed. A rename needs no space on the
     /// disk.
-    pub(crate) fn keep_journal(&self, moved: &Path) -> Result<(), StoreError> {
+    pub(crate) fn keep_journal(
+        &self,
+        moved: &Path,
+        report: Option<&str>,
+    ) -> Result<(), StoreError> {
         let team_dir = self.layout.team_dir();
         let dir = TeamLayout::ended(&self.root).join(format!("{}@{}", self.name, now().0));
         let (kept, lead) = (TeamLayout::new(&dir, &self.name), MemberName::lead());
@@ -115,6 +130,10 @@ impl TeamStore {
                 fs::private_dir(parent)?;
             }
             fs::rename(&from, &to)?;
+        }
+        if let Some(report) = report {
+            fs::private_dir(&dir)?;
+            fs::create_new(&dir.join(REPORT), report.as_bytes())?;
         }
         Store::at(&self.root).sweep_ended()
     }

@@ -331,6 +331,11 @@ impl TeamStore {
     /// them, except for the journal, which is kept for some days. [`Store::finish_deletion`] or the
     /// next team of this name completes an interrupted deletion, without the journal.
     pub fn delete(&self) -> Result<(), StoreError> {
+        self.delete_with(None)
+    }
+
+    /// Deletes the team, and keeps this report beside its journal.
+    pub fn delete_with(&self, report: Option<&str>) -> Result<(), StoreError> {
         if let Some(shared) = &self.shared {
             shared.database.delete_team(shared.name())?;
         }
@@ -346,7 +351,7 @@ impl TeamStore {
         }
         if let Some(moved) = aside.first() {
             // The team ends also if its journal cannot be kept.
-            let _ = self.keep_journal(moved);
+            let _ = self.keep_journal(moved, report);
         }
         for dir in aside {
             fs::remove_dir_all(&dir)?;

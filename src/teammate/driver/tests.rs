@@ -32,7 +32,7 @@ use sys::{env, exec};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A script that signals its start through a file and runs until released.
-const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
+const WAITS: &str = "echo > up; while :; do sleep 0.01; done";
 
 /// A pane that records its bytes.
 #[derive(Clone, Default)]
@@ -181,7 +181,7 @@ impl Stage {
     }
 
     fn wait_task(&self, id: u64) -> TaskState {
-        let until = Until::Task(TaskRef::Id(TaskId(id)));
+        let until = Until::Tasks(vec![TaskRef::Id(TaskId(id))]);
         StateWait::begin(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE))
             .and_then(StateWait::finish)
             .expect("its end");
@@ -189,8 +189,12 @@ impl Stage {
     }
 
     fn ask_to_end(&self, deadline_s: u64) {
-        let options =
-            ops::ending::shutdown::ShutdownOptions { reason: None, deadline_s, force: false };
+        let options = ops::ending::shutdown::ShutdownOptions {
+            reason: None,
+            deadline_s,
+            grace_s: None,
+            force: false,
+        };
         ops::ending::shutdown::ask(
             &self.team,
             &MemberName::lead(),
@@ -231,10 +235,6 @@ impl Stage {
             found.is_some()
         });
         found.expect("the wait above ended with a process")
-    }
-
-    fn release_command(&self) {
-        sys::fs::create_new(&self.file("go"), b"").expect("a file");
     }
 
     fn wait_up(&self) {
@@ -282,7 +282,7 @@ fn tasks_run_in_order_and_the_worker_exits_on_request() {
 }
 
 #[test]
-fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
+fn sd_21_later_task_wakes_the_worker_and_is_given_back_at_its_shutdown() {
     let stage = Stage::new();
     let (working, _inputs) = stage.start_and_accept();
     stage.tasks(&[(WAITS, &[]), ("echo more", &[])]);
@@ -290,15 +290,13 @@ fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
     until("the record to say so", || stage.record().state == MemberState::Working);
     assert_eq!(stage.record().reason.as_deref(), Some("task #1 Do it"));
     stage.ask_to_end(60);
-    until("the request to be read", || stage.unread() == 0);
-    stage.release_command();
     assert_eq!(working.join().expect("no panic"), 0);
-    assert_eq!(stage.lead_mail(), ["task_completed", "shutdown_approved"]);
+    assert_eq!(stage.lead_mail(), ["shutdown_approved"]);
     // It claimed nothing after the request.
-    assert_eq!(
-        ops::board::task::get(&stage.team, TaskId(2)).expect("a task").state,
-        TaskState::Pending
-    );
+    let tasks = [1, 2].map(|id| ops::board::task::get(&stage.team, TaskId(id)).expect("a task"));
+    assert_eq!(tasks.each_ref().map(|task| task.state), [TaskState::Pending; 2]);
+    let why = "its command was ended: its worker was asked to end";
+    assert_eq!(tasks.map(|task| task.extra.reason), [Some(why.to_owned()), None]);
 }
 
 #[test]

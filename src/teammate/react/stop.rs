@@ -1,4 +1,4 @@
-//! The end of a command whose task another member takes from this worker.
+//! The end of a command whose task another member takes from this worker, or that ends with it.
 
 use super::super::effect::WorkerEffect;
 use super::super::event::OpFailure;
@@ -10,6 +10,8 @@ use model::time::{Timestamp, human};
 /// Time that the taker has beyond its own deadline, in milliseconds. After it the task is given
 /// back: the taker was killed.
 const LATE_MS: u64 = 2000;
+/// Time between SIGTERM and SIGKILL for a command that another process waits for, in milliseconds.
+pub(super) const CANCEL_MS: u64 = 2000;
 
 /// Handles the task as it is now, while its command runs or after it was ended.
 pub(super) fn handle_recheck(
@@ -35,7 +37,7 @@ pub(super) fn handle_recheck(
                 (None, None) => "is no longer assigned to this worker".to_owned(),
             };
             effects.push(WorkerEffect::Print(format!("── task #{} {how}: ending it", job.id)));
-            effects.push(WorkerEffect::Cancel);
+            effects.push(WorkerEffect::Cancel { grace_ms: CANCEL_MS });
             state.work = Work::Stopping { job: job.clone(), asked: stopping.is_some() };
         }
         // Nothing of the command runs yet.
@@ -56,7 +58,39 @@ pub(super) fn handle_recheck(
     }
 }
 
-/// Handles the exit of a command that was ended for another member. Returns true if it was one.
+/// Ends a command that has run for longer than it may. Its task fails.
+pub(super) fn end_late_command(state: &mut WorkerState, effects: &mut Vec<WorkerEffect>) {
+    let Work::Running(job) = &mut state.work else { return };
+    if job.limit().is_some_and(|limit| limit <= state.now) {
+        job.is_late = true;
+        let text = format!("── task #{} has reached its time limit: ending it", job.id);
+        effects.extend([WorkerEffect::Print(text), WorkerEffect::Cancel { grace_ms: CANCEL_MS }]);
+    }
+}
+
+/// Ends the running command of a worker that is asked to end, which agrees once its task is given
+/// back.
+pub(super) fn end_command(state: &mut WorkerState, effects: &mut Vec<WorkerEffect>) {
+    let (now, pending) = (state.now, state.pending.iter());
+    let Some(grace_ms) = pending.map(|p| p.request.grace_s.saturating_mul(1000)).min() else {
+        return;
+    };
+    match &mut state.work {
+        Work::Running(job) => {
+            let text = format!("── asked to end: ending task #{}", job.id);
+            effects.extend([WorkerEffect::Print(text), WorkerEffect::Cancel { grace_ms }]);
+            state.work = Work::Stopping { job: job.clone(), asked: false };
+        }
+        Work::Stopped { confirmed, until, .. } => (*confirmed, *until) = (true, now),
+        Work::Idle
+        | Work::Proposed(..)
+        | Work::Approved(_)
+        | Work::Stopping { .. }
+        | Work::Ending(..) => {}
+    }
+}
+
+/// Handles the exit of a command that was ended before its own end. Returns true if it was one.
 pub(super) fn is_end(
     state: &mut WorkerState,
     task: TaskId,
@@ -69,7 +103,7 @@ pub(super) fn is_end(
     }
     let spent = human(now.since(job.since));
     effects.push(WorkerEffect::Print(format!("── task #{task} was ended after {spent}")));
-    if *asked && state.leaving.is_none() {
+    if (*asked || !state.pending.is_empty()) && state.leaving.is_none() {
         let until = now.plus_ms(LATE_MS);
         state.work = Work::Stopped { job: job.clone(), confirmed: false, until };
     } else {
@@ -110,7 +144,12 @@ pub(super) fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect
             Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)))
         }
         Work::Stopped { job, until, .. } if *until <= state.now => {
-            Some((Outstanding::LetGo, WorkerEffect::GiveBack(job.id)))
+            let asked = state.pending.first().map(|pending| &pending.request);
+            let reason = asked.map(|asked| {
+                let why = asked.reason.as_deref().unwrap_or("its worker was asked to end");
+                format!("its command was ended: {why}")
+            });
+            Some((Outstanding::LetGo, WorkerEffect::GiveBack(job.id, reason)))
         }
         _ => None,
     }

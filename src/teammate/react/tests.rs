@@ -9,7 +9,7 @@ use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
 use model::id::{Incarnation, MemberName, RequestId, TeamName};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::{
-    self, ModeSetRequest, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskAssignment,
+    self, ModeSetRequest, ShutdownApproved, ShutdownStatus, TaskAssignment,
 };
 use model::members::lifecycle::MemberState;
 use sys::signal::Signal;
@@ -264,62 +264,62 @@ fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
     }
 }
 
+/// The command ends first, then the task goes back with the reason, and only then the worker agrees.
 #[test]
-fn a_busy_worker_that_finishes_in_time_agrees() {
+fn sd_21_worker_that_is_asked_ends_its_command_and_gives_its_task_back() {
     let mut state = busy();
-    react(&mut state, asks("team-lead", &request(30)), NOW);
+    let reason = Some("the team is stopped".to_owned());
+    let asked = ShutdownRequest { grace_s: 7, reason, ..request(43) };
+    let effects = react(&mut state, asks("team-lead", &asked), NOW);
+    let said = Effect::Print("── asked to end: ending task #3".to_owned());
+    assert_eq!(effects[2..], [said, Effect::Cancel { grace_ms: 7000 }]);
+    assert_eq!((to_say(&state), state.next_tick()), (vec![], None));
+    let later = NOW.plus_ms(6999);
+    assert_eq!(react(&mut state, Event::Tick, later), []);
+    // The outcome of an ended command is no outcome of the task.
+    let effects = react(&mut state, ended(143), later);
+    let why = "its command was ended: the team is stopped".to_owned();
+    assert_eq!(effects[1..], [Effect::GiveBack(TaskId(3), Some(why))]);
     assert_eq!(to_say(&state), Vec::<&str>::new());
-    assert_eq!(state.next_tick(), Some(NOW.plus_ms(28_000)));
-    let later = NOW.plus_ms(27_999);
-    assert!(matches!(
-        react(&mut state, ended(0), later)[..],
-        [Effect::Print(_), Effect::EndTask { .. }]
-    ));
-    react(&mut state, Event::TaskEnded(Ok(())), later);
-    assert_eq!(to_say(&state), ["completed", "approved"]);
+    react(&mut state, Event::LetGo(Ok(())), later);
+    assert_eq!(to_say(&state), ["approved"]);
     assert_eq!(say_all(&mut state, later), []);
     assert_eq!(state.end(), Some(0));
 }
 
+/// TK-19: a command that has reached its limit fails its task, whatever it exits with.
 #[test]
-fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
-    let mut state = busy();
-    react(&mut state, asks("team-lead", &request(43)), NOW);
-    let late = NOW.plus_ms(41_000);
-    let effects = react(&mut state, Event::Tick, late);
-    let reason = "busy with task #3 (cargo test), running for 41s".to_owned();
-    let no = ShutdownRejected {
-        request_id: "shutdown-5@ann".to_owned(),
-        from: Some("ann".to_owned()),
-        reason: Some(reason),
-        timestamp: Some(late.iso()),
-    };
-    assert_eq!(
-        effects,
-        [Effect::Member(MemberEffect::Do(OutboundOp::Send(Box::new(Message::ShutdownRejected(
-            no
-        )))))]
-    );
-    assert_eq!(say_all(&mut state, late), []);
-    assert_eq!((state.end(), state.next_tick()), (None, None));
-
-    let again =
-        ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
-    react(&mut state, asks("team-lead", &again), late);
-    react(&mut state, ended(0), late);
-    react(&mut state, Event::TaskEnded(Ok(())), late);
-    assert_eq!(to_say(&state), ["completed", "approved"]);
-    say_all(&mut state, late);
-    assert_eq!(state.end(), Some(0));
+fn tk_19_command_fails_its_task_at_its_time_limit() {
+    for code in [0, 3] {
+        let mut state = idle();
+        react(&mut state, Event::Board, NOW);
+        let mut limited = task(3);
+        limited.extra.timeout_s = Some(20);
+        react(&mut state, Event::Claimed(Ok(Some(limited))), NOW);
+        react(&mut state, done(), NOW);
+        let limit = NOW.plus_ms(20_000);
+        assert_eq!(state.next_tick(), Some(limit));
+        assert_eq!(react(&mut state, Event::Tick, limit.minus_ms(1)), []);
+        let effects = react(&mut state, Event::Tick, limit);
+        assert_eq!(effects[1..], [Effect::Cancel { grace_ms: 2000 }]);
+        assert_eq!((react(&mut state, Event::Tick, limit), state.next_tick()), (vec![], None));
+        let effects = react(&mut state, ended(code), limit);
+        let Some(Effect::EndTask { ending, outcome, reason, .. }) = effects.last() else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(*ending, TaskAction::Fail);
+        assert_eq!(reason.as_deref(), Some("not done within its limit of 20 s"));
+        assert_eq!((outcome.exit_code == Some(code), outcome.tail.as_str()), (code != 0, "t"));
+    }
 }
 
+/// Force ends the launcher, which passes the signal on.
 #[test]
-fn a_busy_worker_declines_a_short_deadline_at_once() {
-    for (deadline_s, refused) in [(0, true), (4, true), (5, false)] {
-        let mut state = busy();
-        react(&mut state, asks("team-lead", &request(deadline_s)), NOW);
-        assert_eq!(!to_say(&state).is_empty(), refused, "{deadline_s} s");
-    }
+fn sd_21_signal_shortens_the_grace_of_a_command() {
+    let mut state = busy();
+    react(&mut state, asks("team-lead", &request(43)), NOW);
+    let effects = react(&mut state, Event::Signal(Signal::Terminate), NOW);
+    assert_eq!(effects, [Effect::Cancel { grace_ms: 2000 }]);
 }
 
 #[test]
@@ -434,7 +434,8 @@ fn a_failed_command_fails_its_task_with_the_reason() {
         let tail = "cannot find the program x".to_owned();
         let outcome = CommandOutcome { exit_code, signal, tail, elapsed_ms: 3200 };
         let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
-        let end = Effect::EndTask { task: TaskId(3), ending: TaskAction::Fail, outcome };
+        let end =
+            Effect::EndTask { task: TaskId(3), ending: TaskAction::Fail, outcome, reason: None };
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
         // No completion message; the idle notification carries the failure.
@@ -472,9 +473,9 @@ fn a_failed_write_of_the_outcome_is_retried() {
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(999)), []);
     let effects = react(&mut state, Event::Tick, NOW.plus_ms(1000));
     assert!(matches!(effects[..], [Effect::EndTask { .. }]), "{effects:?}");
-    // Until then the worker counts as busy.
+    // Until then the worker does not agree to end.
     let soon = react(&mut state, asks("team-lead", &request(3)), NOW.plus_ms(1000));
-    assert_eq!((soon.len(), to_say(&state)), (2, vec!["rejected"]));
+    assert_eq!((soon.len(), to_say(&state)), (2, vec![]));
 }
 
 #[test]
@@ -543,7 +544,10 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
         assert_eq!(state.end(), Some(code));
 
         let mut state = busy();
-        assert_eq!(react(&mut state, Event::Signal(signal), NOW), [Effect::Cancel]);
+        assert_eq!(
+            react(&mut state, Event::Signal(signal), NOW),
+            [Effect::Cancel { grace_ms: 2000 }]
+        );
         assert_eq!(react(&mut state, Event::Signal(Signal::Terminate), NOW), []);
         assert_eq!(state.end(), None);
         let effects = react(&mut state, ended(1), NOW.plus_ms(2000));
@@ -570,7 +574,7 @@ fn the_worker_exits_when_its_team_is_gone() {
     let mut state = busy();
     let over = || Event::Member(MemberEvent::Over("the team is gone".to_owned()));
     let said = Effect::Print("ann of checks: the team is gone".to_owned());
-    assert_eq!(react(&mut state, over(), NOW), [said, Effect::Cancel]);
+    assert_eq!(react(&mut state, over(), NOW), [said, Effect::Cancel { grace_ms: 2000 }]);
     assert_eq!(react(&mut state, over(), NOW), []);
     react(&mut state, ended(1), NOW);
     assert_eq!(state.end(), Some(0));

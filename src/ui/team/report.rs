@@ -29,8 +29,7 @@ pub struct ReportFormat {
 }
 
 /// Formats the report: counts, members that did not end as agreed, tasks with failures first, the
-/// output of failed members and tasks and of tasks with `show_output`, and the command that shows
-/// more.
+/// output of failed members and tasks, the results of the others, and the command that shows more.
 pub fn report(report: &Report, format: &ReportFormat) -> String {
     let paint = format.paint;
     let mut parts = vec![headline(report, format)];
@@ -49,17 +48,15 @@ pub fn report(report: &Report, format: &ReportFormat) -> String {
         let tail = member.tail.as_deref()?;
         Some(with_last_lines(&format!("{} failed", member.name), Some(tail), paint))
     }));
-    parts.extend(report.tasks.iter().filter_map(|task| match task.state {
-        TaskState::Failed => Some(failure(task, paint)),
-        TaskState::Pending
-        | TaskState::Blocked
-        | TaskState::InProgress
-        | TaskState::Stopping
-        | TaskState::InReview
-        | TaskState::Completed
-        | TaskState::Cancelled
-        | TaskState::Stale => output(task, format),
-    }));
+    let (failed, others): (Vec<&TaskReport>, Vec<&TaskReport>) =
+        report.tasks.iter().partition(|task| task.state == TaskState::Failed);
+    parts.extend(failed.into_iter().map(|task| failure(task, paint)));
+    let found: Vec<String> = others.into_iter().filter_map(|task| found(task, format)).collect();
+    let hidden = found.len().saturating_sub(COMPLETED);
+    parts.extend(found.into_iter().take(COMPLETED));
+    if hidden > 0 {
+        parts.push(paint.put(Tint::Dim, &format!("… and the results of {hidden} more")));
+    }
     parts.extend(format.more.as_ref().map(|more| paint.put(Tint::Dim, more)));
     parts.join("\n\n")
 }
@@ -141,7 +138,7 @@ pub(crate) fn deviations(found: &[ShutdownFinding], paint: Paint) -> Option<Stri
         format!("\n  {name}: {}", text::line(&deviation.text))
     };
     let lines: String = found.iter().map(line).collect();
-    (!found.is_empty()).then(|| format!("{}{lines}", paint.put(Tint::Warn, "deviations:")))
+    (!found.is_empty()).then(|| format!("{}{lines}", paint.put(Tint::Warn, "not as agreed:")))
 }
 
 fn headline(report: &Report, format: &ReportFormat) -> String {
@@ -227,6 +224,7 @@ fn rank(state: TaskState) -> u8 {
 
 fn outcome(task: &TaskReport) -> String {
     match (task.state, task.exit_code) {
+        (TaskState::Pending, _) if task.reason.is_some() => "given back".to_owned(),
         (TaskState::Pending, _) => "not begun".to_owned(),
         (TaskState::Blocked, _) => format!("blocked by {}", ids(&task.blocked_by)),
         (TaskState::InProgress | TaskState::Stopping | TaskState::Stale, _) => {
@@ -264,14 +262,18 @@ fn with_last_lines(head: &str, tail: Option<&str>, paint: Paint) -> String {
     format!("{}{ending}{lines}", paint.put(Tint::Bad, head))
 }
 
-/// Formats the output of a task with `show_output`.
-fn output(task: &TaskReport, format: &ReportFormat) -> Option<String> {
-    let printed = task.tail.as_deref().filter(|tail| !tail.trim().is_empty())?;
+/// Formats the result of a task, and its output.
+fn found(task: &TaskReport, format: &ReportFormat) -> Option<String> {
+    let parts = [task.result.as_deref(), task.tail.as_deref()].into_iter().flatten();
+    let printed = parts.collect::<Vec<_>>().join("\n");
+    if printed.trim().is_empty() {
+        return None;
+    }
     let head = format
         .paint
         .put(Tint::Bold, &format!("#{} {}", task.id, text::short(&task.subject, SUBJECT)));
     let room = format.width.map_or(usize::MAX - 1, |width| width.saturating_sub(2));
-    let lines = text::block(printed);
+    let lines = text::block(&printed);
     let lines =
         lines.lines().map(|line| format!("\n  {}", text::short(line, room))).collect::<String>();
     Some(format!("{head}{lines}"))
@@ -297,6 +299,7 @@ mod tests {
             exit_code: None,
             elapsed_ms: None,
             reason: None,
+            result: None,
             tail: None,
             blocked_by: Vec::new(),
         }

@@ -67,6 +67,11 @@ pub(crate) fn with_task(event: &Event, words: &str) -> String {
     format!("{words} {id} {}", detail(event, "subject").unwrap_or_default())
 }
 
+/// Returns the line that says what an ended task has brought.
+fn result(event: &Event) -> String {
+    detail(event, "result").map(|line| format!(": {line}")).unwrap_or_default()
+}
+
 /// Returns the text of an event, or `None` if it is not shown while a team is watched.
 pub fn words(event: &Event) -> Option<String> {
     use EventKind as Kind;
@@ -97,11 +102,12 @@ pub fn words(event: &Event) -> Option<String> {
         Kind::MemberExited => Some(exit_words(event)),
         Kind::MemberLeft => Some(with_reason(event, "stopped")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
-        Kind::TaskCompleted => Some(with_task(event, "completed")),
+        Kind::TaskCompleted => Some(with_task(event, "completed") + &result(event)),
         Kind::TaskFailed => {
             let code =
                 wire::number(&event.detail, "exit_code").map(|code| format!(", exit code {code}"));
-            Some(with_task(event, "failed") + &code.unwrap_or_default())
+            let failed = with_task(event, "failed") + &code.unwrap_or_default();
+            Some(with_reason(event, &failed) + &result(event))
         }
         Kind::TaskAssigned => Some(with_task(event, "was given")),
         Kind::TaskCancelled => Some(with_reason(event, &with_task(event, "cancelled"))),
@@ -123,7 +129,7 @@ pub fn words(event: &Event) -> Option<String> {
             let path = detail(event, "path").unwrap_or_default();
             Some(format!("{}: {path}", with_task(event, "attached a file to")))
         }
-        Kind::TaskReleased => Some(with_task(event, "gave back")),
+        Kind::TaskReleased => Some(with_reason(event, &with_task(event, "gave back"))),
         Kind::TaskRetried => Some(with_task(event, "retries")),
         Kind::TaskDeleted => Some(with_task(event, "deleted")),
         Kind::TaskVanished => Some(with_task(event, "warning: another program took away")),
@@ -154,7 +160,9 @@ pub fn words(event: &Event) -> Option<String> {
             Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
         }
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
-            Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
+            let preview = detail(event, "preview").map(|text| format!(": {text}"));
+            let from = detail(event, "from").unwrap_or_default();
+            Some(format!("got a message from {from}{}", preview.unwrap_or_default()))
         }
         Kind::MessageSent if event.detail.contains_key("summary") => {
             let part = |key| detail(event, key).unwrap_or_default();

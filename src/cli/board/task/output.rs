@@ -1,5 +1,6 @@
 //! Running verbs that call hooks, and printing what changed.
 
+use super::views::document;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::interrupt;
 use crate::setup::Setup;
@@ -38,7 +39,7 @@ pub(super) fn print_change(setup: &Setup, done: &Completed, words: &str) -> Verb
 }
 
 pub(super) fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult {
-    setup.out.confirm(&task.to_object(), || words.to_owned())?;
+    setup.out.confirm(&document(task, task.state), || words.to_owned())?;
     Ok(Exit::DONE)
 }
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::mail::scope::ScopeArgs;
@@ -17,7 +17,7 @@ use model::board::task::{Task, TaskState};
 use model::id::{MemberName, TaskId};
 use model::mail::access::visible_to;
 use model::mail::scope::Scope;
-use model::wire;
+use model::wire::{self, Object};
 use ops::{self, TeamStore};
 use ui::{self, GraphFormat};
 
@@ -97,14 +97,30 @@ fn page_number(given: &str) -> Result<usize, String> {
     number.ok_or_else(|| "not a number from 1".to_owned())
 }
 
+/// Returns a task as Claude Code writes it, where a failed task is `pending`, with its true state
+/// and how it ended on the first level.
+pub(super) fn document(task: &Task, state: TaskState) -> Object {
+    let mut object = task.to_object();
+    wire::put(&mut object, "state", state.as_str());
+    let (extra, outcome) = (&task.extra, task.extra.outcome.as_ref());
+    let ends = [
+        ("result", extra.result.as_deref().map(Value::from)),
+        ("reason", extra.reason.as_deref().map(Value::from)),
+        ("output", outcome.map(|outcome| outcome.tail.as_str().into())),
+        ("exit_code", outcome.and_then(|outcome| outcome.exit_code).map(Value::from)),
+    ];
+    let known = ends.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    object.extend(known);
+    object
+}
+
 pub(super) fn get(setup: &Setup, team: &TeamStore, id: TaskId, full: bool) -> VerbResult {
     let mut history = ops::board::task::history(team, id)?;
     let result = history.task.extra.result.take();
     let is_cut = !full && result.as_ref().is_some_and(|text| text.chars().nth(RESULT).is_some());
     let kept = |text: String| if is_cut { text.chars().take(RESULT).collect() } else { text };
     history.task.extra.result = result.map(kept);
-    let mut page = history.task.to_object();
-    wire::put(&mut page, "state", history.state.as_str());
+    let mut page = document(&history.task, history.state);
     let lists = (&history.comments, &history.attachments, &history.events);
     page.insert("comments".to_owned(), json!(lists.0));
     page.insert("attachments".to_owned(), json!(lists.1));
@@ -143,11 +159,7 @@ pub(super) fn list(
         setup.out.print_message(&format!("task {id} cannot be read"));
     }
     if setup.out.json {
-        let object = |task: &&Task| {
-            let mut object = task.to_object();
-            wire::put(&mut object, "state", board.state(task).as_str());
-            object
-        };
+        let object = |task: &&Task| document(task, board.state(task));
         setup.out.print_document(&InTurn(RefCell::new(items.iter().map(object))))?;
     } else if items.is_empty() {
         let is_plain = !args.active && !args.in_review && !args.completed && owner.is_none();

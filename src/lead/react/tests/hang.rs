@@ -86,7 +86,8 @@ fn change_question_and_task_end_restart_the_hang_timer() {
 fn hanging_member_is_stopped_and_restarted() {
     let mut state = at_work(OnHang::Restart);
     let effects = hang(&mut state);
-    let ended = Effect::StopRun { name: who("ann"), incarnation: run(1), agreed: false };
+    let ended =
+        Effect::StopRun { name: who("ann"), incarnation: run(1), mode: StopMode::Immediate };
     assert!(effects.contains(&ended) && effects.len() == 2, "{effects:?}");
     let over = StoppedRun { name: who("ann"), incarnation: run(1), result: Ok(()) };
     let effects = react(&mut state, Event::RunsStopped(vec![over]), NOW.plus_ms(60_000));

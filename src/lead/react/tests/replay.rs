@@ -25,6 +25,8 @@ struct World {
     filed: Vec<Question>,
     board: Board,
     runs: u64,
+    /// Runs whose programs have their grace.
+    graceful: BTreeSet<Run>,
     /// Runs with an unfinished `StopRun`.
     due: Vec<Run>,
     /// Unfinished `Start` effects: the kind and its members.
@@ -48,6 +50,7 @@ impl World {
             filed: Vec::new(),
             board: Board::default(),
             runs: 0,
+            graceful: BTreeSet::new(),
             due: Vec::new(),
             starting: Vec::new(),
             watched: BTreeSet::new(),
@@ -254,10 +257,18 @@ impl World {
             Effect::AskShutdown { names, force, .. } => {
                 names.iter().for_each(|name| self.ask(name, force, 30_000));
             }
-            Effect::StopRun { name, incarnation, .. } => {
+            Effect::StopRun { name, incarnation, mode } => {
                 let run = (name, incarnation);
-                assert!(!self.due.contains(&run), "{run:?} is ended twice at a time");
-                self.due.push(run);
+                // Force cuts the grace of a program short.
+                let is_due = self.due.contains(&run);
+                let is_cut = self.graceful.remove(&run) && is_due && mode == StopMode::Immediate;
+                assert!(is_cut || !is_due, "{run:?} is ended twice at a time");
+                if matches!(mode, StopMode::Graceful(_)) {
+                    self.graceful.insert(run.clone());
+                }
+                if !is_cut {
+                    self.due.push(run);
+                }
             }
             Effect::Start { kind, specs } => {
                 let names = specs.iter().map(|spec| who(&spec.name)).collect();
@@ -302,6 +313,7 @@ impl World {
                 }
             }
             Effect::Label { .. }
+            | Effect::FailLate(_)
             | Effect::ReleaseAbsent(_)
             | Effect::SettleReadiness { .. }
             | Effect::Deactivate(_)

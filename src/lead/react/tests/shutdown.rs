@@ -1,5 +1,7 @@
 //! The cases of a shutdown as a table: the replies, their effects and the outcome.
 
+use std::time::Duration;
+
 use super::*;
 
 /// The steps after the request to `ann`'s second run was read, and their expected results.
@@ -320,4 +322,53 @@ fn next_lead_stops_a_member_that_consented() {
     let effects = react(&mut state, Event::Requests(vec![agreed]), NOW);
     assert_eq!(stops(&effects), [("ann".to_owned(), true)]);
     assert_eq!(resolves(&react(&mut state, gone(), NOW)), [ShutdownOutcome::Closed]);
+}
+
+/// SD-21: a signal ends everything by its deadline, also an agent that refuses.
+#[test]
+fn sd_21_agent_that_refuses_the_end_of_its_team_is_ended_at_the_deadline() {
+    for end_begun in [false, true] {
+        let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
+        if end_begun {
+            state.phase = Phase::Stopping { end: LeadEnd::TasksOver, force: false, due: None };
+        } else {
+            react(&mut state, Event::Stop { force: false }, NOW);
+        }
+        react(&mut state, Event::Requests(vec![request("ann", 2, false)]), NOW);
+        react(&mut state, no(r#","reason":"busy""#), NOW);
+        let signalled = NOW.plus_ms(10_000 * u64::from(end_begun));
+        react(&mut state, Event::Stop { force: false }, signalled);
+        let due = signalled.plus_ms(30_000);
+        assert_eq!(state.next_tick(), Some(due), "the end had begun: {end_begun}");
+        let asks = |effects: &[Effect]| {
+            effects.iter().any(|effect| matches!(effect, Effect::AskShutdown { force: true, .. }))
+        };
+        assert!(!asks(&react(&mut state, no_mail(), due.minus_ms(1))));
+        assert!(asks(&react(&mut state, no_mail(), due)), "the end had begun: {end_begun}");
+        assert_eq!(state.next_tick(), None);
+    }
+}
+
+/// SD-21: a program that reads no mail gets SIGTERM and its grace, which force cuts short.
+#[test]
+fn sd_21_plain_program_has_its_grace_until_the_deadline_or_force() {
+    let modes = |effects: &[Effect]| {
+        let mode = |effect: &Effect| match effect {
+            Effect::StopRun { mode, .. } => Some(*mode),
+            _ => None,
+        };
+        effects.iter().filter_map(mode).collect::<Vec<_>>()
+    };
+    for (grace_s, left_s) in [(7, 7), (90, 30)] {
+        let asked = ShutdownRequest { grace_s, ..request("ann", 2, false) };
+        let mut state = leading(Finish::Manual, &[record("ann", 2, "shell")]);
+        let effects = react(&mut state, Event::Requests(vec![asked.clone()]), NOW);
+        assert_eq!(modes(&effects), [StopMode::Graceful(Duration::from_secs(left_s))]);
+        assert_eq!(modes(&react(&mut state, no_mail(), NOW.plus_ms(30_000))), []);
+        let forced = Event::Requests(vec![ShutdownRequest { force: true, ..asked }]);
+        assert_eq!(modes(&react(&mut state, forced.clone(), NOW)), [StopMode::Immediate]);
+        assert_eq!(modes(&react(&mut state, forced, NOW)), []);
+        assert_eq!(resolves(&react(&mut state, gone(), NOW)), [ShutdownOutcome::Forced]);
+        assert_eq!(react(&mut state, gone(), NOW), [], "the first stop reports, too");
+    }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
 
-use super::Task;
+use super::{ShowOutput, Task};
 use crate::members::environ::parse_variable;
 use crate::wire::Object;
 
@@ -46,14 +46,17 @@ pub struct TaskFields {
     #[serde(default, deserialize_with = "variables_from_json")]
     #[schemars(schema_with = "object_schema")]
     pub env: Option<Vec<(String, String)>>,
+    /// Seconds from its claim until it fails.
+    #[arg(help_heading = "Program", long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
     /// Command for a worker to run.
     #[arg(last = true, value_name = "CMD")]
     #[serde(default)]
     pub command: Vec<String>,
-    /// The final report of the team includes its output. Only manifests and exported tasks say so.
+    /// The part of its output that reports repeat. Only manifests and exported tasks say so.
     #[arg(skip)]
     #[serde(skip)]
-    pub show_output: Option<bool>,
+    pub show_output: Option<ShowOutput>,
 }
 
 impl TaskFields {
@@ -72,8 +75,9 @@ impl TaskFields {
             metadata: Some(task.metadata.clone()).filter(|metadata| !metadata.is_empty()),
             cwd: extra.cwd,
             env: Some(extra.env.into_iter().collect()).filter(|env: &Vec<_>| !env.is_empty()),
+            timeout: extra.timeout_s,
             command: extra.run,
-            show_output: Some(extra.show_output),
+            show_output: Some(extra.output),
         }
     }
 
@@ -93,8 +97,9 @@ impl TaskFields {
             metadata: Some(metadata).filter(|metadata| !metadata.is_empty()),
             cwd: self.cwd.filter(|cwd| extra.cwd.as_ref() != Some(cwd)),
             env: self.env.filter(env),
+            timeout: self.timeout.filter(|limit| extra.timeout_s != Some(*limit)),
             command: if extra.run == self.command { Vec::new() } else { self.command },
-            show_output: self.show_output.filter(|show| extra.show_output != *show),
+            show_output: self.show_output.filter(|show| extra.output != *show),
         }
     }
 
@@ -110,6 +115,7 @@ impl TaskFields {
             ("files", self.files.is_some()),
             ("run", !self.command.is_empty()),
             ("env", self.env.is_some()),
+            ("timeout", self.timeout.is_some()),
             ("show_output", self.show_output.is_some()),
             ("metadata", self.metadata.as_ref().is_some_and(|metadata| !metadata.is_empty())),
         ];
@@ -124,7 +130,8 @@ impl TaskFields {
         set_text(&mut extra.kind, self.kind.as_ref());
         set_text(&mut extra.cwd, self.cwd.as_ref());
         extra.priority = self.priority.or(extra.priority);
-        extra.show_output = self.show_output.unwrap_or(extra.show_output);
+        extra.timeout_s = self.timeout.or(extra.timeout_s);
+        extra.output = self.show_output.unwrap_or(extra.output);
         if let Some(files) = &self.files {
             extra.files = files.iter().filter(|file| !file.trim().is_empty()).cloned().collect();
         }

@@ -33,12 +33,12 @@ fn seal_breaks_only_when_wire_fields_change() {
 #[test]
 fn cleared_field_of_phalanx_leaves_the_file() {
     let mut task = Task::new(TaskId(1), "s", "d");
-    task.extra.show_output = true;
+    task.extra.output = ShowOutput::All;
     let mut file = task.to_object();
-    assert!(Task::read(TaskId(1), &file).extra.show_output);
-    task.extra.show_output = false;
+    assert_eq!(Task::read(TaskId(1), &file).extra.output, ShowOutput::All);
+    task.extra.output = ShowOutput::Tail;
     task.write(&mut file);
-    assert!(!Task::read(TaskId(1), &file).extra.show_output);
+    assert_eq!(Task::read(TaskId(1), &file).extra.output, ShowOutput::Tail);
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub(super) fn say_end(
         note = note.with("exit_code", outcome.exit_code).with("elapsed_ms", outcome.elapsed_ms);
     }
     note = task.extra.reason.iter().fold(note, |note, reason| note.with("reason", &**reason));
+    note = task.result_line().iter().fold(note, |note, line| note.with("result", line.as_str()));
     note = note.with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
     // Before the journal: recovery repeats all of it where the journal lacks the end.
     notify_lead(team, task, who)?;

@@ -3,7 +3,7 @@
 use super::resolve::{LoadedFile, Resolved, resolve};
 use config::task_file::TaskFormat;
 use model::board::Board;
-use model::board::task::{Task, TaskState};
+use model::board::task::{ShowOutput, Task, TaskState};
 use model::id::TaskId;
 
 fn file(name: &str, text: &str) -> LoadedFile {
@@ -203,11 +203,11 @@ fn manifest_that_shows_the_output_of_a_task_changes_it() {
     };
     let mut board = Board::default();
     apply(&[manifest("")], &mut board);
-    let shown = manifest("show_output = true\n");
+    let shown = manifest("show_output = \"all\"\n");
     assert_eq!(resolved(&[shown], &board).updated[0].fields, ["show_output"]);
-    apply(&[manifest("show_output = true\n")], &mut board);
-    assert!(board.tasks[&TaskId(1)].extra.show_output);
-    assert_eq!(resolved(&[manifest("show_output = true\n")], &board).unchanged, 1);
+    apply(&[manifest("show_output = \"all\"\n")], &mut board);
+    assert_eq!(board.tasks[&TaskId(1)].extra.output, ShowOutput::All);
+    assert_eq!(resolved(&[manifest("show_output = \"all\"\n")], &board).unchanged, 1);
 }
 
 #[test]

@@ -151,11 +151,9 @@ fn check(team: &TeamStore, started: &MemberStart) -> ControlFlow<StartProof, Dur
 
 /// Returns true for a run that counts as started even if it has ended.
 fn may_be_over(record: &MemberRecord, rule: Ready) -> bool {
-    let ended_well = || record.exit.as_ref().is_some_and(|exit| exit.code == Some(0));
     record.start.is_some()
         && match rule {
-            Ready::Begun => true,
-            Ready::Running => ended_well(),
+            Ready::Begun | Ready::Running => true,
             Ready::Hello | Ready::Screen | Ready::Settled { .. } => false,
         }
 }

@@ -4,7 +4,8 @@
 use super::prepare::MemberStart;
 use crate::board::task;
 use crate::ending::remove;
-use crate::ending::stop::{self, MemberStop, StopMode};
+use crate::ending::stop::{self, MemberStop};
+use crate::hosts::stop_mode::StopMode;
 use crate::members::{account, presence};
 use crate::team::worktree;
 use crate::{Context, OpsError};

@@ -7,7 +7,6 @@ use model::board::task::{
 };
 use model::board::{Board, Refusal};
 use model::id::{MemberName, TaskId};
-use model::text;
 use model::time::Timestamp;
 use sys::rand;
 
@@ -99,6 +98,7 @@ pub(super) fn act(
                 return_to_pending(task);
             }
             (task.owner, task.extra.assigned_by, task.extra.untold) = (None, None, false);
+            task.extra.reason.clone_from(&step.reason);
         }
         TaskAction::Reject => {
             task.extra.rounds += 1;
@@ -125,6 +125,8 @@ pub(super) fn act(
     if next.is_over() {
         extra.reminder = None;
         extra.outcome.clone_from(&step.outcome);
+        let preview = task.result_line().unwrap_or_default().chars().take(PREVIEW).collect();
+        let extra = &mut task.extra;
         extra.reason.clone_from(&step.reason);
         extra.ended_at = Some(now);
         let decides = step.action == TaskAction::Approve || was_in_review && who.is_lead();
@@ -133,10 +135,7 @@ pub(super) fn act(
         extra.decided_by = decides.then(|| who.to_string());
         extra.snapshot = Some(TaskSnapshot {
             completed_at: now,
-            result_preview: text::line(extra.result.as_deref().unwrap_or_default())
-                .chars()
-                .take(PREVIEW)
-                .collect(),
+            result_preview: preview,
             final_status: next,
             summary: step.summary.clone(),
         });

@@ -17,6 +17,7 @@ fn a_refused_completion_fails_the_task() {
         task: TaskId(3),
         ending: TaskAction::Complete,
         outcome: outcome(Some(0), "t"),
+        reason: None,
     };
     assert_eq!(react(&mut state, ended(0), NOW)[1..], [done]);
     // While the hooks run, mail is handled, but nothing is done twice and no task is claimed.
@@ -29,6 +30,7 @@ fn a_refused_completion_fails_the_task() {
         task: TaskId(3),
         ending: TaskAction::Fail,
         outcome: outcome(None, said),
+        reason: None,
     };
     assert_eq!(effects, [WorkerEffect::Print(said.to_owned()), failed]);
     let effects = react(&mut state, WorkerEvent::TaskEnded(Ok(())), NOW);

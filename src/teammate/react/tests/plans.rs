@@ -69,6 +69,6 @@ fn a_rejected_plan_fails_its_task_with_the_reason() {
     let effects = react(&mut state, plan_answer("team-lead", &id, false), NOW);
     let tail = "the lead rejected the plan: not today".to_owned();
     let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
-    let end = Effect::EndTask { task: TaskId(3), ending: TaskAction::Fail, outcome };
+    let end = Effect::EndTask { task: TaskId(3), ending: TaskAction::Fail, outcome, reason: None };
     assert!(effects.contains(&end), "{effects:?}");
 }

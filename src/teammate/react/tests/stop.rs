@@ -24,7 +24,7 @@ fn stopped() -> WorkerState {
     assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Recheck(TaskId(3))]);
     let said = "── task #3 is taken by team-lead: ending it".to_owned();
     let effects = react(&mut state, rechecked(Some(wanted())), NOW);
-    assert_eq!(effects, [Effect::Print(said), Effect::Cancel]);
+    assert_eq!(effects, [Effect::Print(said), Effect::Cancel { grace_ms: 2000 }]);
     // The outcome of an ended command is no outcome of the task.
     let effects = react(&mut state, ended(143), NOW);
     assert_eq!(effects[1..], [Effect::ConfirmStopped(TaskId(3))]);
@@ -58,7 +58,7 @@ fn tk_11_a_worker_gives_back_a_task_that_nobody_takes() {
     let late = UNTIL.plus_ms(2000);
     assert_eq!(state.next_tick(), Some(late));
     assert_eq!(react(&mut state, Event::Tick, UNTIL), []);
-    assert_eq!(react(&mut state, Event::Tick, late), [Effect::GiveBack(TaskId(3))]);
+    assert_eq!(react(&mut state, Event::Tick, late), [Effect::GiveBack(TaskId(3), None)]);
     let effects = react(&mut state, Event::LetGo(Ok(())), late);
     assert_eq!(effects, [Effect::Member(MemberEffect::ReadMail)]);
 }
@@ -69,7 +69,7 @@ fn tk_11_the_command_of_a_lost_task_is_ended() {
     let mut state = busy();
     react(&mut state, Event::Board, NOW);
     let effects = react(&mut state, rechecked(None), NOW);
-    assert_eq!(effects[1..], [Effect::Cancel]);
+    assert_eq!(effects[1..], [Effect::Cancel { grace_ms: 2000 }]);
     let effects = react(&mut state, ended(143), NOW);
     assert_eq!(effects[1..], [Effect::Member(MemberEffect::ReadMail)]);
     assert_eq!(state.work, Work::Idle);

@@ -82,6 +82,7 @@ fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
         reason: None,
         asked_at: START,
         deadline_at: START.plus_ms(30_000),
+        grace_s: 10,
         force: false,
         outcome: None,
         answer: None,
