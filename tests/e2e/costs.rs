@@ -50,7 +50,7 @@ const SHAPES: &[Shape] = &[
 /// System calls more for each member that ends by `down --force`, of the command and of the lead. 92
 /// and 147 were measured on an idle machine, and up to 130 and 200 on a busy one, where the ends
 /// arrive in more and smaller parts. When each end read all records, they were 220 to 460.
-const ENDED: [(&str, usize); 2] = [("the command", 190), ("the lead", 260)];
+const ENDED: [(&str, usize); 2] = [("the command", 250), ("the lead", 260)];
 
 /// Counts the lines of a trace. Not counted is what depends on the machine and the moment: processes
 /// of others, terminals, and notifications.

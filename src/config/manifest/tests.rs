@@ -325,7 +325,6 @@ fn missing_or_empty_required_key_is_refused() {
     assert_eq!(fault(""), "1:1: the manifest has no [team]");
     assert_eq!(fault("# hello\n\n[team]\n"), "3:1: [team] has no `name`");
     assert_eq!(fault_in("\n[[member]]\nrole = \"r\"\n"), "4:1: [[member]] has no `name`");
-    assert_eq!(fault_in("[[task]]\nsubject = \"s\"\n"), "3:1: [[task]] has no `key`");
     assert_eq!(fault_in("[[task]]\nkey = \"a\"\n"), "3:1: [[task]] has no `subject`");
     assert_eq!(
         fault_in("[[task]]\nkey = \"a\"\nsubject = \" \"\n"),
@@ -339,6 +338,19 @@ fn missing_or_empty_required_key_is_refused() {
         fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nrun = [\"\", \"x\"]\n"),
         "6:7: `run` in [[task]] does not name a program"
     );
+}
+
+/// The key of a task is made from its subject; two of the same are refused.
+#[test]
+fn task_without_a_key_has_the_words_of_its_subject() {
+    let task = |subject: &str| format!("[[task]]\nsubject = \"{subject}\"\nrun = [\"true\"]\n");
+    let text = |tasks: String| format!("[team]\nname = \"t\"\n[[member]]\nname = \"w\"\n{tasks}");
+    let manifest = Manifest::parse(&text(task("Run the tests!") + &task("***"))).expect("valid");
+    let keys: Vec<&str> = manifest.tasks.iter().map(|task| task.key.as_str()).collect();
+    assert_eq!(keys, ["Run-the-tests", "task"]);
+    let twice =
+        Manifest::parse(&text(task("Run it") + &task("Run it"))).expect_err("two of one key");
+    assert!(twice.to_string().contains("two tasks have the key `Run-it`"), "{twice}");
 }
 
 #[test]

@@ -55,6 +55,10 @@ pub fn ask(
         names.iter().map(|name| started_record(team, name)).collect::<Result<Vec<_>, _>>()?;
     let mut open: Vec<ShutdownRequest> =
         team.requests()?.into_iter().filter(ShutdownRequest::is_open).collect();
+    let grace_s = match options.grace_s {
+        Some(given) => given,
+        None => team.settings()?.map_or(grace_s(), |settings| settings.grace_s),
+    };
     let (mut asked, mut new) = (Vec::new(), Vec::new());
     for record in &records {
         let earlier = open.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
@@ -66,7 +70,7 @@ pub fn ask(
                 add_force(team, earlier, options)?
             }
             None => {
-                let request = file(team, record, options, record.name == *asker)?;
+                let request = file(team, record, (options, grace_s), record.name == *asker)?;
                 new.push((record, request.clone()));
                 request
             }
@@ -216,13 +220,10 @@ fn journal_end(
 fn file(
     team: &TeamStore,
     record: &MemberRecord,
-    options: &ShutdownOptions,
+    (options, grace_s): (&ShutdownOptions, u64),
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
-    let of_team =
-        || Ok::<_, OpsError>(team.settings()?.map_or(grace_s(), |settings| settings.grace_s));
-    let grace_s = options.grace_s.map_or_else(of_team, Ok)?;
     // The lead starts a member again after its failure, unless it sees an open request.
     let over = record.state.is_over() && record.restart.is_none();
     // Requests for one name in the same millisecond need different ids.
