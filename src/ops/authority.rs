@@ -76,7 +76,7 @@ impl Action {
             }
             Action::CreateTeam => "`team create`, `up`, as far as the caller's depth allows",
             Action::Look => {
-                "`status`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
+                "`status`, `report`, `events`, `wait`, `explain`, `requests`, `requests show`, `rules`, `brief`, `task list`, \
                  `task get`, `task graph`, `task search`, `task export`, `task scopes`, `team show`, `team set` \
                  without a key, `worktree list`, `worktree diff`, `worktree merge --dry-run`, `handoff list`, `handoff get`, \
                  `review`, `review overview`, `review show`, `review list`, `review conflicts`"

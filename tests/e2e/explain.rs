@@ -40,7 +40,7 @@ fn tmux_explain_lists_facts_with_their_sources() {
     stage
         .tmux(&["kill-pane", "-t", made["tmux_pane_id"].as_str().expect("pane")])
         .expect("killed by hand");
-    stage.phalanx(&["wait", "ada", "--until", "gone"]).expect(0);
+    stage.phalanx(&["wait", "ada", "--until", "gone"]).expect(1);
     // The launcher records the end of its program before its own.
     let found = wait_for("the launcher's end", || {
         let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
@@ -213,7 +213,7 @@ fn explain_of_an_ended_member_shows_its_last_lines() {
     let shown = stage.phalanx(&["explain", "ann"]).expect(0).stdout;
     assert_eq!(shown.lines().count(), 3, "a running member has its screen: {shown}");
     stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
-    stage.phalanx(&["wait", "ann", "--until", "gone"]).expect(0);
+    stage.phalanx(&["wait", "ann", "--until", "gone"]).expect(1);
     let shown = stage.phalanx(&["explain", "ann"]).expect(0).stdout;
     let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
     assert!(lines[0].starts_with("ann: failed: exit"), "{shown}");

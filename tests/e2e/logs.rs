@@ -98,7 +98,7 @@ fn cr_12_output_of_a_failed_member_outlives_its_tmux_pane() {
         stage.phalanx(&["keys", name, "Enter"]).expect(0);
     }
     for (name, _, printed) in scripts {
-        stage.phalanx(&["wait", name, "--until", "gone"]).expect(0);
+        stage.phalanx(&["wait", name, "--until", "gone"]).expect(1);
         for verb in ["logs", "peek"] {
             let shown = stage.phalanx(&[verb, name, "-n", "9"]).expect(0).stdout;
             let ends: Vec<&str> = shown.lines().map(str::trim_end).collect();

@@ -94,8 +94,10 @@ impl Came {
                 .any(|s| s.as_str() == self.state),
             Until::Gone => {
                 let bad = [MemberState::Failed, MemberState::Disappeared];
-                // No process has recorded its end yet: only its exit code is known.
-                let is_open = self.state == "gone" && self.exit_code.is_some_and(|code| code != 0);
+                // No process has recorded its end yet: only how it has exited is known.
+                let has_failed =
+                    self.signal.is_some() || self.exit_code.is_some_and(|code| code != 0);
+                let is_open = self.state == "gone" && has_failed;
                 !is_open && bad.iter().all(|state| state.as_str() != self.state)
             }
             _ => true,
