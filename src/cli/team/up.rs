@@ -214,6 +214,11 @@ fn await_end(team: &TeamStore) -> Result<(), Failure> {
     let left = Failure::interrupted("interrupted while waiting; the team runs on", None);
     let team = team.clone();
     interrupt::run_interruptible(left, move || {
+        let changes = match team.changes() {
+            Ok(changes) => changes,
+            Err(_) if !team.exists() => return Ok(()),
+            Err(e) => return Err(OpsError::from(e).into()),
+        };
         let mut removed_by = Deadline::after(REMOVAL);
         while team.exists() {
             if ops::members::lead::is_led(&team)? {
@@ -221,11 +226,7 @@ fn await_end(team: &TeamStore) -> Result<(), Failure> {
             } else if removed_by.expired() {
                 break;
             }
-            match team.changes() {
-                Ok(changes) => drop(changes.wait(SWEEP.min(removed_by.remaining()))),
-                Err(_) if !team.exists() => {}
-                Err(e) => return Err(OpsError::from(e).into()),
-            }
+            changes.wait(SWEEP.min(removed_by.remaining()));
         }
         Ok(())
     })

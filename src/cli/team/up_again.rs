@@ -58,6 +58,8 @@ pub(crate) fn bring(
     is_agreed: bool,
 ) -> Result<Option<Exit>, Failure> {
     reconcile::recover_unled(&setup.ctx, team)?;
+    // Subscribed once, so that no change between two comparisons is missed.
+    let changes = team.changes().map_err(OpsError::from)?;
     let mut difference = reconcile::compare(&setup.ctx, team, wanted)?;
     let created_at = ops::team::created_at(team)?;
     let is_begun = || -> Result<bool, OpsError> {
@@ -65,7 +67,7 @@ pub(crate) fn bring(
         Ok(age > BEGUN || age > LED && !ops::members::lead::is_led(team)?)
     };
     while difference.is_continued && !is_begun()? {
-        team.changes().map_err(OpsError::from)?.wait(LOOK);
+        changes.wait(LOOK);
         difference = reconcile::compare(&setup.ctx, team, wanted)?;
     }
     if difference.is_empty() && ops::members::lead::is_led(team)? {
