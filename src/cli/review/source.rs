@@ -4,8 +4,9 @@ use std::any::Any;
 
 use model::id::MemberName;
 use model::review::{PlacedComment, ReviewLook};
+use ops::review::tasks::OpenTask;
 use sys::exec::CancelToken;
-use ui::review::{ListedTask, ReviewAction, WorkList};
+use ui::review::{ReviewAction, WorkList};
 
 /// The work of a member at its commits.
 pub(crate) struct ReviewedWork {
@@ -17,7 +18,7 @@ pub(crate) struct ReviewedWork {
     /// Files that are not committed.
     pub(crate) uncommitted: usize,
     pub(crate) nested: Vec<String>,
-    pub(crate) task: Option<ListedTask>,
+    pub(crate) task: Option<OpenTask>,
 }
 
 /// Commits to compare.

@@ -13,14 +13,12 @@ use ops::review::checks::{self, WorkCheck};
 use ops::review::comments::{self, NewComment};
 use ops::review::decide::{self, Approval};
 use ops::review::overview::{self, ReviewOverview, ReviewRow};
-use ops::review::tasks::{self, OpenTask};
+use ops::review::tasks;
 use ops::review::{conflicts, place, send};
 use ops::team::landing::{self, LandRequest};
 use ops::{Context, OpsError, TeamStore};
 use sys::exec::CancelToken;
-use ui::review::{
-    ListedOverlap, ListedTask, ListedWork, ReviewAction, SeenWork, WorkChanges, WorkList,
-};
+use ui::review::{ListedWork, ReviewAction, SeenWork, WorkList};
 
 /// The team, for the caller.
 pub(super) struct TeamSource {
@@ -50,7 +48,7 @@ impl ReviewSource for TeamSource {
                 snapshot: reviewed.snapshot,
                 uncommitted: reviewed.uncommitted,
                 nested: reviewed.nested,
-                task: task.map(listed_task),
+                task,
             })
         };
         found().map_err(text)
@@ -258,17 +256,11 @@ fn text(e: OpsError) -> String {
 }
 
 fn work_list(found: ReviewOverview) -> WorkList {
-    let overlaps = found.overlaps.into_iter().map(|overlap| ListedOverlap {
-        first: overlap.first,
-        second: overlap.second,
-        files: overlap.files,
-        conflicts: overlap.conflicts,
-    });
     WorkList {
         into: found.into,
         main: found.main,
         works: found.work.into_iter().map(listed_work).collect(),
-        overlaps: overlaps.collect(),
+        overlaps: found.overlaps,
     }
 }
 
@@ -282,27 +274,12 @@ fn listed_work(row: ReviewRow) -> ListedWork {
     ListedWork {
         from: work.map(|work| work.from.clone()).unwrap_or_default(),
         host: work.ok().and_then(|work| work.host.as_ref()).map(HostName::to_string),
-        task: row.open_task.map(listed_task),
+        task: row.open_task,
         seen,
         comments: row.comments,
         checks: row.checks,
         passed_by: row.passed_by,
         member: row.name,
-        changes: row.work.map(|work| WorkChanges {
-            base: work.base,
-            head: work.head,
-            snapshot: work.snapshot,
-            commits: work.commits,
-            uncommitted: work.uncommitted,
-            files: work.files,
-            added: work.added,
-            removed: work.removed,
-            conflicts: work.conflicts,
-        }),
+        changes: row.work,
     }
-}
-
-fn listed_task(task: OpenTask) -> ListedTask {
-    let OpenTask { id, subject, is_in_review } = task;
-    ListedTask { id, subject, is_in_review }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use diff::Patch;
-use model::id::{MemberName, TaskId};
+use model::id::MemberName;
 use model::review::PlacedComment;
 use ops::review::checks::WorkCheck;
-use ops::review::overview::CommentCounts;
+use ops::review::overview::{CommentCounts, Overlap, WaitingWork};
+use ops::review::tasks::OpenTask;
 
 /// The works of a team that can be reviewed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,7 +17,7 @@ pub struct WorkList {
     /// The commit of that branch.
     pub main: String,
     pub works: Vec<ListedWork>,
-    pub overlaps: Vec<ListedOverlap>,
+    pub overlaps: Vec<Overlap>,
 }
 
 impl WorkList {
@@ -51,41 +52,15 @@ pub struct ListedWork {
     pub from: String,
     /// The machine that has the worktree, if it is another one.
     pub host: Option<String>,
-    pub task: Option<ListedTask>,
+    pub task: Option<OpenTask>,
     /// The changes, or why they cannot be read.
-    pub changes: Result<WorkChanges, String>,
+    pub changes: Result<WaitingWork, String>,
     pub seen: SeenWork,
     pub comments: CommentCounts,
     /// The checks of the team, with their results on this work.
     pub checks: Vec<WorkCheck>,
     /// The reviewers that find nothing left to change in the work as it is.
     pub passed_by: Vec<MemberName>,
-}
-
-/// The task of a member.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedTask {
-    pub id: TaskId,
-    pub subject: String,
-    /// Only a task in review can be approved.
-    pub is_in_review: bool,
-}
-
-/// The size of a work and its relation to the branch into which it lands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorkChanges {
-    pub base: String,
-    pub head: String,
-    /// The commit with the uncommitted files, too; `head` if there are none.
-    pub snapshot: String,
-    pub commits: usize,
-    /// Files that are not committed.
-    pub uncommitted: usize,
-    pub files: usize,
-    pub added: usize,
-    pub removed: usize,
-    /// Files that conflict with the branch into which the work lands.
-    pub conflicts: Vec<String>,
 }
 
 /// Relation of a work to what the reviewer has seen of it.
@@ -97,16 +72,6 @@ pub enum SeenWork {
     Earlier,
     /// It is the same.
     All,
-}
-
-/// Two works that change the same files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedOverlap {
-    pub first: MemberName,
-    pub second: MemberName,
-    pub files: Vec<String>,
-    /// Those of the files that conflict.
-    pub conflicts: Vec<String>,
 }
 
 /// The part of a work that is compared.
@@ -163,7 +128,7 @@ pub struct OpenedWork {
     pub uncommitted: usize,
     /// Repositories in the worktree, which the changes do not contain.
     pub nested: Vec<String>,
-    pub task: Option<ListedTask>,
+    pub task: Option<OpenTask>,
     /// The commit since which `patch` has the changes.
     pub since: String,
     pub patch: Patch,

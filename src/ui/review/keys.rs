@@ -45,6 +45,14 @@ const fn key(
 
 use KeyCode::{Char, Down, End, Enter, Esc, Home, Up};
 
+/// A key of the list and of the changes.
+const SEND: ReviewKey = key(
+    &[Char('r')],
+    ReviewCommand::Send,
+    "r",
+    "show the message with your drafts; Enter sends it",
+);
+
 /// The keys of the list.
 pub(super) const LIST_KEYS: [ReviewKey; 17] = [
     key(&[Char('j'), Down], ReviewCommand::Next, "j ↓", "next member"),
@@ -57,12 +65,7 @@ pub(super) const LIST_KEYS: [ReviewKey; 17] = [
     key(&[Char('M')], ReviewCommand::Merge, "M", "merge, squash or rebase; asks"),
     key(&[Char('T')], ReviewCommand::Check, "T", "checks: their output; y runs them"),
     key(&[Char('D')], ReviewCommand::Drop, "D", "drop the work; asks"),
-    key(
-        &[Char('r')],
-        ReviewCommand::Send,
-        "r",
-        "show the message with your drafts; Enter sends it",
-    ),
+    SEND,
     key(&[Char('x')], ReviewCommand::ShowOverlaps, "x", "overlaps and conflicts with their lines"),
     key(&[Char('u')], ReviewCommand::Undo, "u", "take back what has landed last; asks"),
     key(&[Char('R')], ReviewCommand::ReadAgain, "R", "read again"),
@@ -78,12 +81,7 @@ const CHANGES_KEYS: [ReviewKey; 8] = [
     key(&[Char('M')], ReviewCommand::Merge, "M", "merge, squash or rebase; asks"),
     key(&[Char('T')], ReviewCommand::Check, "T", "checks: their output; y runs them"),
     key(&[Char('D')], ReviewCommand::Drop, "D", "drop the work; asks"),
-    key(
-        &[Char('r')],
-        ReviewCommand::Send,
-        "r",
-        "show the message with your drafts; Enter sends it",
-    ),
+    SEND,
     key(&[Char('R')], ReviewCommand::ReadAgain, "R", "read the newest changes"),
     key(&[Char('!')], ReviewCommand::ShowNotice, "!", "the last message in full"),
 ];

@@ -16,9 +16,6 @@ mod state;
 mod tests;
 mod text_area;
 
-pub use data::{
-    ChangesRequest, DiffRange, ListedOverlap, ListedTask, ListedWork, OpenedWork, SeenWork,
-    WorkChanges, WorkList,
-};
+pub use data::{ChangesRequest, DiffRange, ListedWork, OpenedWork, SeenWork, WorkList};
 pub use effect::{ReviewAction, ReviewEffect, ReviewNews};
 pub use state::ReviewScreen;

@@ -1,10 +1,11 @@
 //! The work that keys act on, with the commits that are on the screen.
 
-use super::data::{ListedTask, WorkList};
+use super::data::WorkList;
 use super::dialog::{QuestionAnswer, ReviewQuestion};
 use super::effect::ReviewAction;
 use model::id::MemberName;
 use model::team::worktree::LandingKind;
+use ops::review::tasks::OpenTask;
 
 /// Characters of a commit id on the screen.
 const ID: usize = 7;
@@ -19,7 +20,7 @@ pub(super) struct WorkObject {
     pub(super) head: String,
     pub(super) snapshot: String,
     pub(super) uncommitted: usize,
-    pub(super) task: Option<ListedTask>,
+    pub(super) task: Option<OpenTask>,
 }
 
 impl WorkObject {

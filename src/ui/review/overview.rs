@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
-use super::data::{ListedOverlap, ListedWork, SeenWork, WorkChanges, WorkList};
+use super::data::{ListedWork, SeenWork, WorkList};
 use super::object::short;
 use super::paint::{border, rows_of, write};
 use super::state::ReviewScreen;
@@ -14,6 +14,7 @@ use crate::dashboard::Tone;
 use model::id::MemberName;
 use ops::review::checks::WorkCheck;
 use ops::review::overview::CommentCounts;
+use ops::review::overview::{Overlap, WaitingWork};
 
 /// From this width on, the details have a box beside the list.
 const BOX_FROM: u16 = 110;
@@ -150,7 +151,7 @@ fn draw_works(screen: &mut ReviewScreen, list: &WorkList, area: Rect, buffer: &m
     }
 }
 
-fn work_row(list: &WorkList, work: &ListedWork, changes: &WorkChanges, width: usize) -> String {
+fn work_row(list: &WorkList, work: &ListedWork, changes: &WaitingWork, width: usize) -> String {
     let task = work.task.as_ref();
     let mark = |is_in_review| if is_in_review { "?" } else { "" };
     let task = task.map(|task| format!("{}#{} {}", mark(task.is_in_review), task.id, task.subject));
@@ -217,7 +218,7 @@ fn comment_counts(counts: CommentCounts) -> String {
 fn overlaps<'l>(
     list: &'l WorkList,
     work: &'l ListedWork,
-) -> impl Iterator<Item = (&'l str, &'l ListedOverlap)> {
+) -> impl Iterator<Item = (&'l str, &'l Overlap)> {
     list.overlaps.iter().filter_map(|overlap| {
         let other = if overlap.first == work.member {
             &overlap.second
@@ -231,7 +232,7 @@ fn overlaps<'l>(
 }
 
 /// Returns the condition of a work in a few words: the worst comes first.
-fn condition(list: &WorkList, work: &ListedWork, changes: &WorkChanges) -> String {
+fn condition(list: &WorkList, work: &ListedWork, changes: &WaitingWork) -> String {
     if !changes.conflicts.is_empty() {
         return format!("✗ {}", files(changes.conflicts.len()));
     }
@@ -300,7 +301,7 @@ fn details(list: &WorkList, work: &ListedWork) -> Vec<(String, Tone)> {
     lines
 }
 
-fn overlap_words(who: &str, overlap: &ListedOverlap) -> (String, Tone) {
+fn overlap_words(who: &str, overlap: &Overlap) -> (String, Tone) {
     if overlap.conflicts.is_empty() {
         (format!("{who}: {}", overlap.files.join(", ")), Tone::Plain)
     } else {

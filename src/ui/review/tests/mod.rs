@@ -14,8 +14,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
 use super::{
-    ListedOverlap, ListedTask, ListedWork, OpenedWork, ReviewAction, ReviewEffect, ReviewNews,
-    ReviewScreen, SeenWork, WorkChanges, WorkList,
+    ListedWork, OpenedWork, ReviewAction, ReviewEffect, ReviewNews, ReviewScreen, SeenWork,
+    WorkList,
 };
 use crate::dashboard::{Theme, ThemeColors};
 use model::id::{MemberName, TaskId};
@@ -25,7 +25,8 @@ use model::review::{
 };
 use model::time::Timestamp;
 use ops::review::checks::WorkCheck;
-use ops::review::overview::CommentCounts;
+use ops::review::overview::{CommentCounts, Overlap, WaitingWork};
+use ops::review::tasks::OpenTask;
 
 const PLAIN: Theme =
     Theme { color: false, light: false, ascii: false, colors: ThemeColors::DEFAULT };
@@ -64,12 +65,15 @@ fn work(member: &str, task: Option<(u64, &str)>, version: u32) -> ListedWork {
         member: name(member),
         from: format!("demo-{member}"),
         host: None,
-        task: task.map(|(id, subject)| ListedTask {
+        task: task.map(|(id, subject)| OpenTask {
             id: TaskId(id),
             subject: subject.to_owned(),
             is_in_review: true,
         }),
-        changes: Ok(WorkChanges {
+        changes: Ok(WaitingWork {
+            from: format!("demo-{member}"),
+            host: None,
+            since: Timestamp(0),
             base: commit("1a2b3c4"),
             head: commit(&head(member, version)),
             snapshot: commit(&snapshot(member, version)),
@@ -125,7 +129,7 @@ fn list() -> WorkList {
         into: "main".to_owned(),
         main: commit("0d0d0d0"),
         works: vec![ada, bob, cyd, dan],
-        overlaps: vec![ListedOverlap {
+        overlaps: vec![Overlap {
             first: name("ada"),
             second: name("bob"),
             files: vec!["src/auth.rs".to_owned(), "src/cache.rs".to_owned()],
@@ -187,7 +191,7 @@ fn opened(member: &str, version: u32) -> OpenedWork {
         snapshot: commit(&snapshot(member, version)),
         uncommitted: 1,
         nested: Vec::new(),
-        task: Some(ListedTask {
+        task: Some(OpenTask {
             id: TaskId(4),
             subject: "Validate tokens".to_owned(),
             is_in_review: true,

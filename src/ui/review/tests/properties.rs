@@ -205,7 +205,7 @@ fn rv_18_hostile_names_and_texts_become_visible_marks() {
         work.from = hostile.to_owned();
         work.host = Some(hostile.to_owned());
         work.task =
-            Some(ListedTask { id: TaskId(1), subject: hostile.to_owned(), is_in_review: true });
+            Some(OpenTask { id: TaskId(1), subject: hostile.to_owned(), is_in_review: true });
         match &mut work.changes {
             Ok(changes) => changes.conflicts = vec![hostile.to_owned()],
             Err(problem) => *problem = hostile.to_owned(),
