@@ -11,6 +11,7 @@ use super::sources::LeadInput;
 use event_loop::Inputs;
 use model::id::{Incarnation, MemberName};
 use ops::ending::stop::{MemberStop, stop_all};
+use ops::hosts::stop_mode::StopMode;
 use ops::{Context, TeamStore};
 use sys::failpoint;
 
@@ -54,13 +55,25 @@ async fn end_in_batches(
         });
         // The timeout normally expires; the receiver closes only when all senders are dropped.
         let _ = gathered.await;
-        let (ctx, team, inputs) = (ctx.clone(), team.clone(), inputs.clone());
-        let ended = tokio::task::spawn_blocking(move || {
-            inputs.send(LeadInput::RunsStopped(end(&ctx, &team, batch)));
-        });
-        // The batch reports its results by itself, also after this timeout.
-        let _ = timeout(HEAD_START, ended).await;
+        for batch in by_grace(batch) {
+            let (ctx, team, inputs) = (ctx.clone(), team.clone(), inputs.clone());
+            let ended = tokio::task::spawn_blocking(move || {
+                inputs.send(LeadInput::RunsStopped(end(&ctx, &team, batch)));
+            });
+            // The batch reports its results by itself, also after this timeout.
+            let _ = timeout(HEAD_START, ended).await;
+        }
     }
+}
+
+/// Separates the stops with a grace, so that no other waits for it: neither that of a member that has
+/// agreed nor one by force of the same run.
+fn by_grace(batch: Vec<DueStop>) -> impl Iterator<Item = Vec<DueStop>> {
+    let has_grace = |due: &DueStop| {
+        due.ending.as_ref().is_some_and(|run| matches!(run.mode, StopMode::Graceful(_)))
+    };
+    let (graceful, others): (Vec<_>, Vec<_>) = batch.into_iter().partition(has_grace);
+    [others, graceful].into_iter().filter(|batch| !batch.is_empty())
 }
 
 fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueStop>) -> Vec<StoppedRun> {
@@ -73,4 +86,37 @@ fn end(ctx: &Context, team: &TeamStore, batch: Vec<DueStop>) -> Vec<StoppedRun> 
         StoppedRun { name, incarnation, result }
     };
     batch.into_iter().map(answer).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::sample;
+    use model::time::Timestamp;
+
+    /// SD-21: force that comes at the same time as the request cuts its grace short.
+    #[test]
+    fn sd_21_force_is_not_in_the_batch_of_a_grace() {
+        let due = |name: &str, mode: Option<StopMode>| {
+            let record = sample::record(name, sample::run(1), "shell", Timestamp(1));
+            DueStop {
+                name: record.name.clone(),
+                incarnation: record.incarnation.clone(),
+                ending: mode.map(|mode| MemberStop { record, mode }),
+            }
+        };
+        let grace = Some(StopMode::Graceful(Duration::from_secs(600)));
+        let batch = vec![
+            due("ann", grace),
+            due("ann", Some(StopMode::Immediate)),
+            due("bob", Some(StopMode::Agreed)),
+            due("cat", None),
+        ];
+        let modes = by_grace(batch).map(|batch| {
+            batch.iter().map(|due| due.ending.as_ref().map(|run| run.mode)).collect::<Vec<_>>()
+        });
+        let others = vec![Some(StopMode::Immediate), Some(StopMode::Agreed), None];
+        assert_eq!(modes.collect::<Vec<_>>(), [others, vec![grace]]);
+        assert_eq!(by_grace(vec![due("cat", None)]).count(), 1);
+    }
 }
