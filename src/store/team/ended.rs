@@ -3,6 +3,7 @@
 //! the place that they had in the team.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::files::layout::TeamLayout;
@@ -13,12 +14,18 @@ use model::id::{MemberName, TeamName};
 use model::mail::envelope::Envelope;
 use model::team::event::Event;
 use model::time::Timestamp;
+use sys::clock::{self, Deadline};
 use sys::fs::{self, FileKind};
 
 /// Time in ms for which a journal is kept.
 const KEEP_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// Largest number of journals that are kept.
 const MAX_KEPT: usize = 100;
+
+/// Time in which a team is deleted, unless its deletion was interrupted.
+const DELETION: Duration = Duration::from_secs(2);
+/// Interval of looks meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Name of the file with the report.
 const REPORT: &str = "report.json";
@@ -77,11 +84,16 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns the last team of this name that has ended by then, and whose journal is kept.
+    /// Returns the last team of this name that has ended by then, and whose journal is kept. Waits
+    /// for a deletion that is under way.
     ///
     /// # Errors
     /// [`StoreError::NoEndedTeam`] if there is none.
     pub fn ended_team(&self, name: &TeamName, by: Timestamp) -> Result<EndedTeam, StoreError> {
+        let deadline = Deadline::after(DELETION);
+        while !self.open(name).remains()?.is_empty() && !deadline.expired() {
+            clock::sleep(LOOK);
+        }
         let kept = self.ended_teams()?;
         let found = kept.iter().rev().find(|team| team.name == *name && team.ended_at <= by);
         found.cloned().ok_or_else(|| {
@@ -105,9 +117,9 @@ impl Store {
 }
 
 impl TeamStore {
-    /// Keeps the journal of this team, the mailbox of its lead and its report, and removes older ones. The
-    /// directory of the team was moved to `moved` to be removed. A rename needs no space on the
-    /// disk.
+    /// Keeps the journal of this team, the mailbox of its lead and its report, and removes older
+    /// ones. The directory of the team was moved to `moved` to be removed. A rename needs no space
+    /// on the disk.
     pub(crate) fn keep_journal(
         &self,
         moved: &Path,
@@ -145,6 +157,7 @@ mod tests {
     use model::team::Team;
     use model::team::event::{EventKind, Note};
     use model::team::settings::Settings;
+    use sys::rand;
 
     fn begin(store: &Store, name: &str) -> TeamStore {
         let name = TeamName::new(name).expect("a name");
@@ -188,6 +201,24 @@ mod tests {
         assert_eq!(ended(&store), ["old", "demo", "demo", "other"]);
         assert!(fs::exists(&within) && !fs::exists(&beyond));
         assert!(fs::exists(&parent.join("stranger")), "not a kept journal");
+    }
+
+    /// SD-16: a team that is being deleted is found by the reader that has seen it vanish.
+    #[test]
+    fn sd_16_reader_waits_for_the_end_of_a_deletion() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (store, name) = (Store::at(dir.path()), TeamName::new("demo").expect("name"));
+        let missing = store.ended_team(&name, Timestamp(u64::MAX));
+        assert!(matches!(missing, Err(StoreError::NoEndedTeam { .. })));
+        let going = TeamLayout::teams(dir.path()).join(format!(".deleted-demo-{}", rand::uuid()));
+        fs::private_dir(&going).expect("created");
+        std::thread::scope(|scope| {
+            let found = scope.spawn(|| store.ended_team(&name, Timestamp(u64::MAX)));
+            fs::private_dir(&TeamLayout::ended(dir.path()).join("demo@5")).expect("created");
+            fs::remove_dir_all(&going).expect("removed");
+            let found = found.join().expect("no panic").expect("it is found");
+            assert_eq!(found.ended_at, Timestamp(5));
+        });
     }
 
     #[test]

@@ -294,7 +294,7 @@ impl TeamStore {
 
     /// Returns the directories that deletions of a team of this name moved aside and did not
     /// remove.
-    fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
+    pub(super) fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
         for parent in [TeamLayout::teams(&self.root), TeamLayout::all_tasks(&self.root)] {
             let ours =
