@@ -1,7 +1,12 @@
 //! The dashboard in a real tmux: what a person sees and types, and the terminal after every way to
 //! end.
 
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
+
+use nix::fcntl::OFlag;
+use rustix::io::ioctl_fionread;
 
 use crate::harness::{Stage, binary, wait_for};
 
@@ -65,6 +70,15 @@ impl Terminal {
         let mut words = vec!["send-keys", "-t", &self.pane];
         words.extend(keys);
         self.stage.tmux(&words).expect("typed");
+        if keys.last() == Some(&"Escape") {
+            // Read together with the next key, it would be Alt with that key.
+            let tty =
+                File::options().read(true).custom_flags(OFlag::O_NOCTTY.bits()).open(&self.tty);
+            let tty = tty.expect("the terminal");
+            wait_for("Escape to be read", || {
+                (ioctl_fionread(&tty).expect("a terminal") == 0).then_some(())
+            });
+        }
     }
 
     pub fn screen(&self) -> String {
