@@ -368,6 +368,17 @@ fn send_waits_for_the_answer_of_an_agent() {
     let rest = stage.phalanx(&["inbox"]).expect(0).stdout;
     assert!(rest.contains("an earlier message") && !rest.contains("all of it"), "{rest}");
     stage.phalanx(&[&ask[..], &["--timeout", "0.2"]].concat()).expect(5);
+    // One that says nothing else ends its turn with its last words.
+    for (result, code, stdout) in [(r#","result":"All green.""#, 0, "All green.\n"), ("", 1, "")] {
+        stage.phalanx(&["inbox", "ben"]).expect(0);
+        let asked = stage.start(&ask);
+        asked.wait_for_message("waiting for ben");
+        stage.phalanx(&["--as", "ben", "inbox"]).expect(0);
+        let rests = format!(r#"{{"type":"idle_notification","from":"ben"{result}}}"#);
+        stage.phalanx(&["--as", "ben", "send", "team-lead", &rests]).expect(0);
+        let asked = asked.end();
+        assert_eq!((asked.code, asked.stdout.as_str()), (code, stdout), "{asked:?}");
+    }
     let mute = stage.phalanx(&["send", "w", "hello", "--wait"]).expect(4).stderr;
     assert!(mute.contains("answers no messages"), "{mute}");
     let asked = stage.start(&ask);

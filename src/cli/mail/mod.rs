@@ -66,7 +66,7 @@ pub(crate) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
     let text = text(args.text.as_deref())?;
     let (summary, scope) = (args.summary.as_deref(), args.scope.resolve(setup)?);
     if args.wait {
-        ops::mail::answer::must_answer(&team, &to)?;
+        ops::views::answer::must_answer(&team, &to)?;
     }
     let sent_at = ops::now();
     let sent = ops::mail::send::send(&setup.ctx, &team, &to, &text, summary, args.urgent, &scope)?;
@@ -92,8 +92,9 @@ fn print_answer(
         team.name()
     ));
     let interrupted = Failure::interrupted("interrupted while waiting for the answer", hint);
+    let ctx = setup.ctx.clone();
     let answer = interrupt::run_interruptible(interrupted, move || {
-        let answer = ops::mail::answer::await_answer(&team, &owner, &from, since, limit)?;
+        let answer = ops::views::answer::await_answer(&ctx, &team, &owner, &from, since, limit)?;
         ops::mail::inbox::acknowledge(&team, &owner, std::slice::from_ref(&answer.msg_id))?;
         Ok(answer)
     })?;

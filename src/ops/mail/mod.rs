@@ -1,6 +1,5 @@
 //! Messages into and out of mailboxes.
 
-pub mod answer;
 pub mod handoff;
 pub mod inbox;
 pub mod post;

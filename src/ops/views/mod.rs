@@ -1,5 +1,6 @@
 //! The state of a team for the faces that show it. Read only, except that requests are filed.
 
+pub mod answer;
 pub mod attach;
 pub mod events;
 pub mod explain;
