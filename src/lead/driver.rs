@@ -88,6 +88,8 @@ struct LeadDriver<'a> {
     /// Deadlines for marking handled messages in the mailbox: after the mailbox stopped changing,
     /// and at the latest. `None` if there is nothing to mark.
     mark: Option<(Deadline, Deadline)>,
+    /// Ids of the unread texts that are in the journal.
+    journaled: BTreeSet<String>,
     /// The last reported read or write failure, so that it is reported once.
     problem: Option<String>,
     /// The records and requests as last read: of many, one changes at a time.
@@ -201,6 +203,7 @@ impl<'a> LeadDriver<'a> {
             team_file: None,
             restorer: None,
             mark: None,
+            journaled: BTreeSet::new(),
             problem: None,
             records: Reread::default(),
             requests: Reread::default(),
@@ -369,6 +372,10 @@ impl<'a> LeadDriver<'a> {
         if self.mark.is_some() {
             ops::mail::inbox::mark(self.team)?;
             self.mark = None;
+            if self.state.leads() {
+                // phalanx has journaled its own messages by now.
+                ops::mail::post::journal_native(self.team, &mut self.journaled)?;
+            }
         }
         Ok(())
     }

@@ -197,6 +197,48 @@ fn msg_17_refusal_is_handled_once_across_leads() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
+/// MSG-17: a person who leads sees that a native member has written, once, also if the message is
+/// older than the lead.
+#[test]
+fn msg_17_lead_prints_the_messages_of_native_members() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["spawn", "ben", "--profile", "native", "--", "sleep", "300"]).expect(0);
+    let ben = |text: &str| stage.phalanx(&["--as", "ben", "send", "team-lead", text]).expect(0);
+    ben("sent through phalanx");
+    let file = stage.root().join("teams/alpha/inboxes/team-lead.json");
+    let write = |id: &str, text: &str| {
+        let mut mail: Value =
+            serde_json::from_slice(&fs::read(&file).expect("a mailbox")).expect("json");
+        let mut entry = mail[0].clone();
+        (entry["text"], entry["msg_id"]) = (json!(text), json!(id));
+        mail.as_array_mut().expect("a list").push(entry);
+        fs::write(&file, mail.to_string()).expect("written");
+    };
+    write("n-1", "written before");
+    let lead = stage.start(&["lead", "--on-exit", "detach"]);
+    lead.wait_for_message("got a message from ben: written before");
+    write("n-2", "written now");
+    ben("sent once more");
+    lead.wait_for_message("got a message from ben: written now");
+    lead.signal("TERM");
+    lead.end().expect(0);
+    let again = stage.start(&["lead", "--on-exit", "detach"]);
+    write("n-3", "written last");
+    again.wait_for_message("got a message from ben: written last");
+    again.signal("TERM");
+    again.end().expect(0);
+    let sent = |event: &Value| {
+        (event["event"] == "message_sent" && event["member"] == "team-lead")
+            .then(|| event["detail"]["preview"].as_str().expect("a beginning").to_owned())
+    };
+    let mut previews: Vec<String> = stage.journal("alpha").iter().filter_map(sent).collect();
+    previews.sort();
+    let sent = ["sent once more", "sent through phalanx"];
+    assert_eq!(previews, [&sent[..], &["written before", "written last", "written now"]].concat());
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// CR-16: the lead is killed between the record of an end and the roster. Without another lead the
 /// next reader completes it.
 #[test]

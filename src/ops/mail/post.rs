@@ -1,5 +1,7 @@
 //! Messages of phalanx itself to one mailbox, each with its event in the journal.
 
+use std::collections::BTreeSet;
+
 use crate::{OpsError, now};
 use model::digest;
 use model::id::{MemberName, RequestId, TaskId};
@@ -8,11 +10,16 @@ use model::mail::handoff::Handoff;
 use model::mail::protocol::Message;
 use model::team::event::{EventKind, Note};
 use model::text;
+use model::time::Timestamp;
+use model::wire;
 use store::TeamStore;
 use sys::rand;
 
 /// Maximum length of a summary in the journal, in characters.
 const SUMMARY_LENGTH: usize = 100;
+
+/// Difference in ms between the clocks of hosts that is allowed for.
+const CLOCKS_MS: u64 = 60_000;
 
 /// A message to one mailbox.
 #[must_use = "nothing is sent yet"]
@@ -100,6 +107,27 @@ pub(crate) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), OpsError>
     let notes =
         envelopes.iter().zip(posts).map(|(sent, post)| message_note(to, sent, post.cause.clone()));
     Ok(team.mailbox(to).append_with_events(&envelopes, notes.collect())?)
+}
+
+/// Journals the unread texts to the lead that another program has written: the journal does not have
+/// them. `known` are the ids of those that it has.
+pub fn journal_native(team: &TeamStore, known: &mut BTreeSet<String>) -> Result<(), OpsError> {
+    let is_new = |mail: &Envelope| {
+        !known.contains(&mail.msg_id) && matches!(Message::parse(&mail.text), Message::Text(_))
+    };
+    let new = team.mailbox(&MemberName::lead()).unread_where(is_new)?;
+    let sent_at = |mail: &Envelope| Timestamp::parse(&mail.timestamp).unwrap_or_else(now);
+    let Some(first) = new.iter().map(sent_at).min() else { return Ok(()) };
+    let events = team.events_since(first.minus_ms(CLOCKS_MS))?;
+    let sent = events.iter().filter(|event| event.event == EventKind::MessageSent);
+    known.extend(sent.filter_map(|event| wire::text(&event.detail, "msg_id")));
+    let missing = new.iter().filter(|mail| known.insert(mail.msg_id.clone()));
+    let notes: Vec<Note> =
+        missing.map(|mail| message_note(&MemberName::lead(), mail, None)).collect();
+    if !notes.is_empty() {
+        team.record_all(notes)?;
+    }
+    Ok(())
 }
 
 /// Returns the event of a message.

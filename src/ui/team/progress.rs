@@ -74,6 +74,7 @@ pub(crate) struct TeamProgress {
     order: Vec<MemberName>, // order of first appearance
     tasks: BTreeMap<TaskId, TaskProgress>,
     waiting: BTreeSet<String>, // ids of requests that wait for a person
+    unread: BTreeSet<String>,  // ids of messages to the lead
 }
 
 impl TeamProgress {
@@ -85,6 +86,7 @@ impl TeamProgress {
             self.apply_to_task(id, event);
         }
         self.apply_to_request(event);
+        self.apply_to_mail(event);
     }
 
     pub(crate) fn set_color(&mut self, name: &MemberName, color: Option<&str>) {
@@ -144,6 +146,19 @@ impl TeamProgress {
             self.waiting.insert(id);
         } else if event.event == EventKind::RequestDecided {
             self.waiting.remove(&id);
+        }
+    }
+
+    fn apply_to_mail(&mut self, event: &Event) {
+        if !event.member.as_ref().is_some_and(MemberName::is_lead) {
+            return;
+        }
+        let is_text = wire::text(&event.detail, "kind").as_deref() == Some("message");
+        if event.event == EventKind::MessageSent && is_text {
+            self.unread.extend(wire::text(&event.detail, "msg_id"));
+        } else if event.event == EventKind::MessageHandled {
+            let read = wire::texts(&event.detail, "msg_ids");
+            self.unread.retain(|id| !read.contains(id));
         }
     }
 
@@ -300,9 +315,14 @@ impl TeamProgress {
             1 => Some("1 request waits: `phalanx requests`".to_owned()),
             some => Some(format!("{some} requests wait: `phalanx requests`")),
         };
+        let unread = match self.unread.len() {
+            0 => None,
+            1 => Some("1 unread message: `phalanx inbox`".to_owned()),
+            some => Some(format!("{some} unread messages: `phalanx inbox`")),
+        };
         let tint = if waiting.is_some() { Tint::Warn } else { Tint::Dim };
         let (mut line, mut used) = (String::new(), 0);
-        for hint in waiting.iter().chain(frame.hints) {
+        for hint in waiting.iter().chain(&unread).chain(frame.hints) {
             let gap = if used == 0 { 0 } else { 3 };
             let width = hint.chars().count();
             if used > 0 && used + gap + width > frame.columns {

@@ -186,6 +186,31 @@ fn pm_03_frame_counts_waiting_requests() {
 }
 
 #[test]
+fn frame_counts_unread_messages() {
+    let mut progress = TeamProgress::default();
+    let sent = |to: MemberName, id: &str, kind: &str| {
+        Note::of(EventKind::MessageSent).member(&to).with("msg_id", id).with("kind", kind)
+    };
+    let read = |ids: &[&str]| {
+        Note::of(EventKind::MessageHandled)
+            .member(&MemberName::lead())
+            .with("msg_ids", ids.to_vec())
+    };
+    let steps = [
+        (sent(MemberName::lead(), "a", "message"), "1 unread message: `phalanx inbox`"),
+        (sent(MemberName::lead(), "b", "idle_notification"), "1 unread message: `phalanx inbox`"),
+        (sent(name("ann"), "c", "message"), "1 unread message: `phalanx inbox`"),
+        (sent(MemberName::lead(), "d", "message"), "2 unread messages: `phalanx inbox`"),
+        (read(&["a", "d"]), "phalanx attach -t checks"),
+    ];
+    for (note, expected) in steps {
+        progress.apply(&event(0, note));
+        let lines = frame(&progress, 0, 40, 24, PLAIN);
+        assert_eq!(lines, ["no tasks  0.0s", expected]);
+    }
+}
+
+#[test]
 fn frame_follows_the_journal() {
     let mut progress = TeamProgress::default();
     let events = run();
