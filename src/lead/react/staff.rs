@@ -373,13 +373,7 @@ pub(super) fn handle_end(
 ) {
     let Some(nth) = state.maker(name) else { return };
     let kind = &mut state.kinds[nth];
-    let demand = kind.template.demand;
-    let ended = match cause {
-        Cause::Vanished => true,
-        Cause::Ended { code } => code != Some(0) || demand == Demand::Always,
-        _ => false,
-    };
-    kind.owed = ended && demand != Demand::Once;
+    kind.owed = kind.template.demand.restarts(cause);
     if kind.owed {
         kind.note_failure(now.since(since), now);
         effects.push(kind.breaker(name, now));

@@ -10,6 +10,7 @@ use crate::board::waiting::Ability;
 use crate::board::{self, Board};
 use crate::id::{MemberName, TaskId};
 use crate::mail::access::LinkAccess;
+use crate::members::lifecycle::Cause;
 use crate::members::mode::Mode;
 use crate::members::readiness::ReadyCheck;
 use crate::team::host::HostChoice;
@@ -140,6 +141,18 @@ pub enum Demand {
     /// No standing members: each task gets its own run. `Some(n)` allows `n` concurrent runs named
     /// `NAME-1` to `NAME-n`; `None` runs tasks one at a time under the plain name.
     PerTask(Option<usize>),
+}
+
+impl Demand {
+    /// Returns true if a member that has ended this way is started again.
+    pub fn restarts(self, cause: Cause) -> bool {
+        let ended = match cause {
+            Cause::Vanished => true,
+            Cause::Ended { code } => code != Some(0) || self == Demand::Always,
+            _ => false,
+        };
+        ended && self != Demand::Once
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

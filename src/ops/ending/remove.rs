@@ -7,7 +7,7 @@ use crate::board::task;
 use crate::ending::stop;
 use crate::hosts::stop_mode::StopMode;
 use crate::mail::post::{Post, send_all};
-use crate::members::{account, presence};
+use crate::members::{account, lead, presence};
 use crate::{Context, OpsError};
 use model::board::Board;
 use model::board::task::Task;
@@ -203,14 +203,26 @@ pub fn announce(team: &TeamStore, removed: &[RemovedMember<'_>]) -> Result<(), O
 
 /// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
 /// incarnation as id; recovery finds by that id a notice that was sent before a crash. A task run
-/// that has ended its task needs no notice: the report of the task has its end.
+/// that has ended its task needs no notice: the report of the task has its end. Nor does a member
+/// that the lead starts again; a message follows if it gives up.
 pub fn notify(team: &TeamStore, removed: &[RemovedMember<'_>]) -> Result<(), OpsError> {
+    if removed.is_empty() {
+        return Ok(());
+    }
+    let settings = if lead::is_led(team)? { team.settings()? } else { None };
+    let templates = settings.map(|settings| settings.templates).unwrap_or_default();
+    let is_restarted = |one: &MemberRemoval| {
+        let template = templates.iter().find(|template| template.makes(&one.name));
+        template.is_some_and(|of| of.is_single() && of.demand.restarts(one.cause))
+    };
     let post = |one: &RemovedMember<'_>| {
         let notice = notice(one.run, &one.released);
         let post = Post::new(&MemberName::system(), &MemberName::lead(), notice);
         post.for_event(one.run.incarnation.as_str())
     };
-    let is_noticed = |one: &&RemovedMember<'_>| !one.is_task_run || !one.released.is_empty();
+    let is_noticed = |one: &&RemovedMember<'_>| {
+        !is_restarted(one.run) && (!one.is_task_run || !one.released.is_empty())
+    };
     let posts: Vec<Post> = removed.iter().filter(is_noticed).map(post).collect();
     send_all(team, &posts)
 }
