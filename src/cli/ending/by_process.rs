@@ -83,7 +83,7 @@ pub(crate) fn down(setup: &Setup, given: Option<&str>, failure: Failure) -> Verb
 }
 
 fn delete(setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-    Ok(delete_team(&setup.ctx, team, None, |words| setup.out.print_message(words))?)
+    Ok(delete_team(&setup.ctx, team, |words| setup.out.print_message(words))?)
 }
 
 /// Ends these members, or with none of them named all members, after `failure` stopped the orderly

@@ -15,11 +15,11 @@ use crate::ending::stop::{
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::notice::WaitNotice;
 use crate::setup::Setup;
-use crate::team::{broken, closing};
+use crate::team::broken;
+use crate::team::closing::{self, ClosingReport};
 use model::team::settings::Finish;
 use ops::authority::Action;
 use ops::ending::shutdown::{ShutdownOptions, ShutdownResult};
-use ops::views::report::Report;
 use ops::{self, Kind, OpsError, TeamStore};
 use sys::clock::Deadline;
 use sys::fs;
@@ -144,8 +144,8 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     if args.force {
         broken::prepare_deletion(setup, &team)?;
     }
-    let report =
-        args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
+    let file = args.report.as_deref().map(|file| report_file(setup, file)).transpose()?;
+    let before = file.as_ref().map(|_| ClosingReport::now(&setup.ctx, &team, "")).transpose()?;
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
     let options = ShutdownOptions {
         reason,
@@ -154,9 +154,6 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         force: args.force,
     };
     let mut ended = end_members(setup, &team, &options)?;
-    if let Some(report) = report {
-        report.write(setup, &team)?;
-    }
     let strangers = if args.force || !team.exists() {
         Vec::new()
     } else {
@@ -175,6 +172,10 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         ended.extend(delete_ended(setup, &team, &options)?);
     }
     let found = if stays { None } else { closing::kept_since(setup, team.name(), began_at)? };
+    if let (Some(path), Some(before)) = (&file, before) {
+        let now = || ClosingReport::now(&setup.ctx, &team, "").unwrap_or(before);
+        found.as_ref().unwrap_or(&now()).write(setup, path)?;
+    }
     let found = found.filter(|found| found.has_tasks && !setup.out.json);
     if found.is_some() {
         // They are in the report, too.
@@ -192,51 +193,17 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     Ok(exit)
 }
 
-/// The summary of a run, for `down --report`.
-struct RunReport {
-    path: PathBuf,
-    /// The report before the shutdown requests, because the lead may delete the team afterwards.
-    before: Report,
-}
-
-impl RunReport {
-    fn open(setup: &Setup, team: &TeamStore, file: &Path) -> Result<RunReport, Failure> {
-        let path = setup.ctx.caller.cwd.join(file);
-        if fs::exists(&path) {
-            return Err(report_file_exists(&path));
-        }
-        if !path.parent().is_some_and(fs::is_dir) {
-            let problem =
-                format!("the directory of the report file {} does not exist", path.display());
-            return Err(Failure::usage(problem, "make it, or choose another file"));
-        }
-        Ok(RunReport { before: read_report(setup, team)?, path })
+/// Returns the path of a report, which must not exist yet.
+fn report_file(setup: &Setup, file: &Path) -> Result<PathBuf, Failure> {
+    let path = setup.ctx.caller.cwd.join(file);
+    if fs::exists(&path) {
+        return Err(closing::file_exists(&path));
     }
-
-    fn write(self, setup: &Setup, team: &TeamStore) -> Result<(), Failure> {
-        let report = read_report(setup, team).unwrap_or(self.before);
-        let format = ui::ReportFormat { paint: ui::Paint { on: false }, width: None, more: None };
-        let text = if setup.out.json {
-            serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?
-        } else {
-            ui::report(&report, &format)
-        };
-        if !fs::create_new(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
-            return Err(report_file_exists(&self.path));
-        }
-        setup.out.print_message(&format!("report: {}", self.path.display()));
-        Ok(())
+    if !path.parent().is_some_and(fs::is_dir) {
+        let problem = format!("the directory of the report file {} does not exist", path.display());
+        return Err(Failure::usage(problem, "make it, or choose another file"));
     }
-}
-
-fn report_file_exists(path: &Path) -> Failure {
-    let problem = format!("the report file {} exists", path.display());
-    Failure::usage(problem, "remove it, or choose another name")
-}
-
-fn read_report(setup: &Setup, team: &TeamStore) -> Result<Report, Failure> {
-    let age = ops::now().since(ops::team::created_at(team)?);
-    Ok(ops::views::report::report(&setup.ctx, team, age)?)
+    Ok(path)
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can print its report first.

@@ -56,7 +56,7 @@ pub(crate) fn delete_ended(
 ) -> Result<Vec<ShutdownResult>, Failure> {
     let mut late = Vec::new();
     for nth in 1.. {
-        match delete_team(&setup.ctx, team, None, |words| setup.out.print_message(words)) {
+        match delete_team(&setup.ctx, team, |words| setup.out.print_message(words)) {
             Err(OpsError::LiveMembers { members, .. }) if options.force && nth < TRIES => {
                 let ended = stop_members(setup, team, &members, options, true)?;
                 by_process::end_unrecorded(setup, team, &ended)?;
@@ -75,6 +75,7 @@ pub(crate) fn stop_members(
     options: &ShutdownOptions,
     waits: bool,
 ) -> Result<Vec<ShutdownResult>, Failure> {
+    let since = ops::now();
     if options.force {
         ops::ending::stop_without_lead::release_locks(team)?;
     }
@@ -83,7 +84,7 @@ pub(crate) fn stop_members(
         requests = await_requests(setup, team, requests, Duration::from_secs(options.deadline_s))?;
         ops::ending::report::report_findings(&setup.ctx, team, &mut requests)?;
     }
-    Ok(ops::ending::shutdown::outcomes(team, &requests)?)
+    Ok(ops::ending::shutdown::outcomes(team, &requests, since)?)
 }
 
 /// Stops members that are to be started again or left out. Reports those that run on, each with the

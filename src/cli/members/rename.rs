@@ -20,7 +20,8 @@ use ops::{OpsError, TeamStore};
 /// Stop a member and start it again under another name.
 ///
 /// Its open tasks, unread messages, worktree and settings go to the new name, and its program
-/// continues its conversation. A running member is asked to stop first, as by `shutdown`.
+/// continues its conversation. A running member is asked to stop first, as by `shutdown`, which
+/// ends the command of a worker.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx rename ann parser\n\n\
     Finished tasks and the journal keep the old name. A manifest is not changed: change the name there \

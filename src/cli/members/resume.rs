@@ -47,7 +47,7 @@ pub(crate) struct ResumeArgs {
 /// Stop members and start them again as they were.
 ///
 /// Role, model, directory and command line stay. A running member is asked to stop first, as by
-/// `shutdown`; a stopped one is started as by `resume`.
+/// `shutdown`, which ends the command of a worker; a stopped one is started as by `resume`.
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 #[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
     Exits with 4 if a member refuses to stop; it keeps running.")]

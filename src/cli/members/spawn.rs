@@ -236,7 +236,7 @@ pub(crate) fn spawn(setup: &Setup, mut args: SpawnArgs) -> VerbResult {
     let started = spawn_in(setup, &team, args);
     let has_members = !is_made || team.team()?.teammates().next().is_some();
     if !has_members {
-        delete_team(&setup.ctx, &team, None, |_| {})?;
+        delete_team(&setup.ctx, &team, |_| {})?;
         return started;
     }
     if leads {

@@ -1,7 +1,7 @@
 //! The report of a team that has ended: made before its deletion, kept beside its journal, printed
 //! by `down` and `report`.
 
-use std::time::Duration;
+use std::path::Path;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,8 @@ use model::time::Timestamp;
 use ops::authority::Action;
 use ops::views::report::{self, Report};
 use ops::{Context, Kind, OpsError, TeamStore};
-use sys::clock::{self, Deadline};
+use sys::fs;
 use ui::{Paint, ReportFormat};
-
-/// Time in which a report is kept.
-const KEPT: Duration = Duration::from_secs(1);
-/// Interval of looks for it.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Show how a team ended, or how far it is.
 #[derive(Debug, Args)]
@@ -47,34 +42,39 @@ pub(crate) struct ClosingReport {
 }
 
 impl ClosingReport {
-    /// Makes the report of a team that is about to be deleted. It ends for this reason, if not by
-    /// itself.
+    /// Makes what is kept of a report. `option` lets `inbox` find the mailbox of its lead.
     pub(crate) fn of(
-        ctx: &Context,
         team: &TeamStore,
-        end: Option<Kind>,
+        report: &Report,
+        failed: Option<Kind>,
+        option: &str,
     ) -> Result<ClosingReport, OpsError> {
-        ClosingReport::with_hint(ctx, team, end, " --ended")
+        let more = unread(team, option)?;
+        let format = ReportFormat { paint: Paint { on: false }, width: None, more };
+        Ok(ClosingReport {
+            exit_code: failed.map_or(0, Kind::exit_code),
+            text: ui::report(report, &format),
+            has_tasks: !report.tasks.is_empty(),
+            report: serde_json::to_value(report).unwrap_or_default(),
+        })
     }
 
-    fn with_hint(
+    /// Makes the report of a team as it is now.
+    pub(crate) fn now(
         ctx: &Context,
         team: &TeamStore,
-        end: Option<Kind>,
         option: &str,
     ) -> Result<ClosingReport, OpsError> {
         let age = ops::now().since(ops::team::created_at(team)?);
-        let report =
-            Report { branches: report::branches(ctx, team), ..report::report(ctx, team, age)? };
-        let kind = end.or((!report.success).then_some(Kind::Failed));
-        let format =
-            ReportFormat { paint: Paint { on: false }, width: None, more: unread(team, option)? };
-        Ok(ClosingReport {
-            exit_code: kind.map_or(0, Kind::exit_code),
-            text: ui::report(&report, &format),
-            has_tasks: !report.tasks.is_empty(),
-            report: serde_json::to_value(&report).unwrap_or_default(),
-        })
+        let report = report::report(ctx, team, age)?;
+        let report = Report { branches: report::branches(ctx, team), ..report };
+        let failed = (!report.success).then_some(Kind::Failed);
+        ClosingReport::of(team, &report, failed, option)
+    }
+
+    /// Says that the team has not begun.
+    pub(crate) fn not_begun(self) -> ClosingReport {
+        ClosingReport { exit_code: Kind::Failed.exit_code(), ..self }
     }
 
     /// Returns what is kept of it.
@@ -82,11 +82,31 @@ impl ClosingReport {
         serde_json::to_string(self).ok()
     }
 
+    /// Writes it to a new file.
+    pub(crate) fn write(&self, setup: &Setup, path: &Path) -> Result<(), Failure> {
+        let text = if setup.out.json {
+            serde_json::to_string_pretty(&self.report).map_err(std::io::Error::from)?
+        } else {
+            self.text.clone()
+        };
+        if !fs::create_new(path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
+            return Err(file_exists(path));
+        }
+        setup.out.print_message(&format!("report: {}", path.display()));
+        Ok(())
+    }
+
     /// Prints it, and returns its exit code.
     pub(crate) fn print(&self, setup: &Setup) -> VerbResult {
         setup.out.print(&self.report, || self.text.clone())?;
         Ok(Exit(self.exit_code))
     }
+}
+
+/// Returns the error for a report whose file exists.
+pub(crate) fn file_exists(path: &Path) -> Failure {
+    let problem = format!("the report file {} exists", path.display());
+    Failure::usage(problem, "remove it, or choose another name")
 }
 
 /// Returns the number of messages that nobody has read, with the command that shows them.
@@ -108,31 +128,24 @@ pub(crate) fn report(setup: &Setup, args: &ReportArgs) -> VerbResult {
         return match kept_since(setup, &name, Timestamp(0))? {
             Some(report) => report.print(setup),
             None => {
-                Err(Failure::new(Kind::Failed, format!("no report of team {name} is kept"), None))
+                let hint = "it is kept for 7 days; `phalanx team list` shows the teams".to_owned();
+                let problem = format!("no report of team {name} is kept");
+                Err(Failure::new(Kind::NotFound, problem, Some(hint)))
             }
         };
     }
     let team = setup.team_called(args.name.as_deref(), Action::Look)?;
-    ClosingReport::with_hint(&setup.ctx, &team, None, "")?.print(setup)
+    ClosingReport::now(&setup.ctx, &team, "")?.print(setup)
 }
 
-/// Returns the report of a team of this name that has ended since then; `None` if none is kept. It
-/// is kept a moment after the team has vanished.
+/// Returns the report of a team of this name that has ended since then; `None` if none is kept.
 pub(crate) fn kept_since(
     setup: &Setup,
     name: &TeamName,
     since: Timestamp,
 ) -> Result<Option<ClosingReport>, Failure> {
-    let deadline = Deadline::after(KEPT);
-    loop {
-        let ended = setup.ctx.store.ended_team(name, ops::now());
-        let text =
-            ended.map(|team| team.report().map(|text| text.filter(|_| team.ended_at >= since)));
-        match text {
-            Ok(Ok(Some(text))) => return Ok(serde_json::from_str(&text).ok()),
-            Ok(Err(e)) => return Err(OpsError::from(e).into()),
-            Ok(Ok(None)) | Err(_) if deadline.expired() => return Ok(None),
-            Ok(Ok(None)) | Err(_) => clock::sleep(LOOK),
-        }
-    }
+    let ended = setup.ctx.store.ended_team(name, ops::now()).ok();
+    let report = ended.filter(|team| team.ended_at >= since).map(|team| team.report());
+    let text = report.transpose().map_err(OpsError::from)?.flatten();
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }

@@ -3,20 +3,32 @@
 use crate::team::closing::ClosingReport;
 use model::text;
 use ops::team::worktree::Removal;
-use ops::{self, Context, Kind, OpsError, TeamStore};
+use ops::{self, Context, OpsError, TeamStore};
 
-/// Deletes a team, keeps its report, and prints the worktrees that stay. `end` is the reason of its
-/// end, if it has not ended by itself. A team that is already gone counts as deleted.
+/// Option of `inbox` for the mailbox that is kept.
+pub(crate) const ENDED: &str = " --ended";
+
+/// Deletes a team, keeps its report, and prints the worktrees that stay. A team that is already gone
+/// counts as deleted.
 ///
 /// # Errors
 /// Returns an error if the team still exists and cannot be deleted.
 pub(crate) fn delete_team(
     ctx: &Context,
     team: &TeamStore,
-    end: Option<Kind>,
     print: impl FnMut(&str),
 ) -> Result<(), OpsError> {
-    let report = ClosingReport::of(ctx, team, end).ok().and_then(|report| report.to_text());
+    delete_reported(ctx, team, ClosingReport::now(ctx, team, ENDED).ok(), print)
+}
+
+/// Like [`delete_team`], for a team whose report was made.
+pub(crate) fn delete_reported(
+    ctx: &Context,
+    team: &TeamStore,
+    report: Option<ClosingReport>,
+    print: impl FnMut(&str),
+) -> Result<(), OpsError> {
+    let report = report.and_then(|report| report.to_text());
     match ops::ending::delete::delete(ctx, team, report.as_deref()) {
         Err(e) if team.exists() => Err(e),
         Ok(kept) => {

@@ -19,32 +19,24 @@ pub(crate) fn report_end(
     result: &LeadResult,
     rerun: Option<&str>,
 ) -> VerbResult {
+    let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
     match result.end {
         LeadEnd::TeamGone => {
-            setup.out.print_message(&format!(
-                "team {} was deleted: nothing is left to lead",
-                team.name()
-            ));
+            let name = team.name();
+            setup.out.print_message(&format!("team {name} was deleted: nothing is left to lead"));
             if setup.out.json {
-                setup.out.print_document(
-                    &json!({ "team_name": team.name().as_str(), "lead_pid": null }),
-                )?;
+                setup.out.print_document(&document)?;
             }
             Ok(Exit::DONE)
         }
         LeadEnd::Left => {
-            let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
             let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
             setup.out.confirm(&document, || {
                 format!("team {} runs on without a lead; {again}", team.name())
             })?;
             Ok(Exit::DONE)
         }
-        LeadEnd::TasksOver
-        | LeadEnd::Stopped
-        | LeadEnd::TimedOut
-        | LeadEnd::Carried
-        | LeadEnd::Interrupted => print_report(&setup.out, team, result, rerun),
+        _ => print_report(&setup.out, team, result, rerun),
     }
 }
 
@@ -84,12 +76,9 @@ pub(crate) fn print_report(
             team.name()
         ));
     }
-    Ok(match (result.interrupted, &result.deletion_failure) {
-        (true, _) => Exit::of(Kind::Interrupted),
-        (false, Some(left)) => left.exit(),
-        (false, None) if result.end == LeadEnd::TimedOut => Exit::of(Kind::Deadline),
-        (false, None) if success => Exit::DONE,
-        (false, None) => Exit::of(Kind::Failed),
+    Ok(match (&result.deletion_failure, result.failed) {
+        (Some(left), failed) if failed != Some(Kind::Interrupted) => left.exit(),
+        (_, failed) => failed.map_or(Exit::DONE, Exit::of),
     })
 }
 

@@ -13,7 +13,8 @@ use crate::fail::Failure;
 use crate::notice;
 use crate::out::Out;
 use crate::setup::Setup;
-use crate::team::deletion::delete_team;
+use crate::team::closing::ClosingReport;
+use crate::team::deletion::{ENDED, delete_reported};
 use lead::{Goal, LeadEnd, LeadOptions, STOP_DEADLINE_S, Stop, lead};
 use model::members::record::need_in;
 use model::team::event::{Event, EventKind};
@@ -89,8 +90,8 @@ pub(crate) struct LeadResult {
     pub(crate) report: Option<Report>,
     /// The reason why the team's files could not be removed.
     pub(crate) deletion_failure: Option<Failure>,
-    /// A signal asked to stop the members.
-    pub(crate) interrupted: bool,
+    /// Why it has failed, as its exit code says.
+    pub(crate) failed: Option<Kind>,
 }
 
 impl<'a> LeadSession<'a> {
@@ -426,10 +427,17 @@ impl<'a> LeadSession<'a> {
     }
 
     fn conclude(&self, end: LeadEnd, keep: bool) -> LeadResult {
-        let interrupted = self.interrupted();
         let last = || self.last_report.borrow().clone();
+        let result = |report: Option<Report>| {
+            let failed = match end {
+                _ if self.interrupted() => Some(Kind::Interrupted),
+                LeadEnd::TimedOut => Some(Kind::Deadline),
+                _ => report.as_ref().is_none_or(|report| !report.success).then_some(Kind::Failed),
+            };
+            LeadResult { end, report, deletion_failure: None, failed }
+        };
         if matches!(end, LeadEnd::TeamGone | LeadEnd::Left) {
-            return LeadResult { end, report: last(), deletion_failure: None, interrupted };
+            return result(last());
         }
         // The final one is read anew, not by what seems unchanged.
         self.known_runs.take();
@@ -441,18 +449,17 @@ impl<'a> LeadSession<'a> {
             // Nobody may be looking on. What was in the mailbox is kept for some days.
             let _ = ops::effects::results::report_rest(self.team);
         }
-        let deletion_failure = if keep {
-            None
-        } else {
-            let kind = match end {
-                LeadEnd::TimedOut => Some(Kind::Deadline),
-                _ => interrupted.then_some(Kind::Interrupted),
-            };
-            delete_team(self.ctx, self.team, kind, |words| self.print_message(words))
-                .err()
-                .map(Failure::from)
-        };
-        LeadResult { end, report, deletion_failure, interrupted }
+        let mut result = result(report);
+        if !keep {
+            let kept = result
+                .report
+                .as_ref()
+                .and_then(|report| ClosingReport::of(self.team, report, result.failed, ENDED).ok());
+            let print = |words: &str| self.print_message(words);
+            let deleted = delete_reported(self.ctx, self.team, kept, print);
+            result.deletion_failure = deleted.err().map(Failure::from);
+        }
+        result
     }
 }
 

@@ -301,7 +301,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
         members.extend(strangers);
         return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }
-    deletion::delete_team(&setup.ctx, &team, None, |words| setup.out.print_message(words))?;
+    deletion::delete_team(&setup.ctx, &team, |words| setup.out.print_message(words))?;
     deleted(setup, team.name())
 }
 

@@ -15,9 +15,9 @@ use crate::members::start::{START, how_to_watch, proof_notice};
 use crate::read::{MAX_MANIFEST, read_text, stdin};
 use crate::setup::Setup;
 use crate::team::background::start_background_lead;
-use crate::team::closing;
+use crate::team::closing::{self, ClosingReport};
 use crate::team::compose::{choose_agents, fill_template, team_name};
-use crate::team::deletion::delete_team;
+use crate::team::deletion::{ENDED, delete_reported, delete_team};
 use crate::team::lead::{self, LeadingArgs};
 use crate::team::lead_report;
 use crate::team::lead_session::{LeadSession, OnExit};
@@ -273,12 +273,10 @@ async fn run_to_end(
     let lease = match ops::team::lease::take(team) {
         Ok(lease) => lease,
         Err(e) => {
-            return Err(delete_team(&setup.ctx, team, None, |words| {
-                setup.out.print_message(words)
-            })
-            .err()
-            .unwrap_or(e)
-            .into());
+            return Err(delete_team(&setup.ctx, team, |words| setup.out.print_message(words))
+                .err()
+                .unwrap_or(e)
+                .into());
         }
     };
     let (session, stop_requests) = LeadSession::new(setup, team, OnExit::Stop)?;
@@ -383,11 +381,13 @@ fn announce(session: &LeadSession<'_>, team: &TeamStore, spawned: &[Spawned], wh
 /// Kills the members of a team that did not start completely, and removes the team.
 async fn roll_back(setup: &Setup, team: &TeamStore, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
-    if let Err(Failure::Message(error)) = ended.and_then(|()| {
-        Ok(delete_team(&setup.ctx, team, Some(Kind::Failed), |words| {
-            setup.out.print_message(words)
-        })?)
-    }) {
+    let deleted = ended.and_then(|()| {
+        let report = ClosingReport::now(&setup.ctx, team, ENDED).ok();
+        let report = report.map(ClosingReport::not_begun);
+        let print = |words: &str| setup.out.print_message(words);
+        Ok(delete_reported(&setup.ctx, team, report, print)?)
+    });
+    if let Err(Failure::Message(error)) = deleted {
         setup.out.report_error(&error);
         setup.out.print_message(&format!(
             "team {0} is left; end it with `phalanx down -t {0} --force`",

@@ -15,6 +15,7 @@ use crate::setup::Setup;
 use crate::team::closing;
 use model::board::task_ref::TaskRef;
 use model::id::MemberName;
+use model::members::assessment::Doing;
 use model::text;
 use ops::authority::Action;
 use ops::views::wait::{Came, StateWait, Until};
@@ -49,21 +50,6 @@ pub(crate) struct WaitArgs {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// The further states of members that can be waited for.
-const STATES: [&str; 11] = [
-    "starting",
-    "working",
-    "waiting",
-    "unresponsive",
-    "running",
-    "stopping",
-    "restarting",
-    "completed",
-    "failed",
-    "killed",
-    "disappeared",
-];
-
 /// Time without output after which a program counts as quiet.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -78,10 +64,10 @@ fn until(given: &str) -> Result<Until, String> {
         ("task", tasks) => {
             tasks.split(',').map(TaskRef::parse).collect::<Result<_, _>>().map(Until::Tasks)
         }
-        (word, "") if STATES.contains(&word) => Ok(Until::State(word.to_owned())),
+        (word, "") if Doing::names().any(|name| name == word) => Ok(Until::State(word.to_owned())),
         _ => Err(format!(
-            "possible: ready, idle, quiet, quiet=S, gone, done, task=ID, {}; see `phalanx docs cli/watching wait`",
-            STATES.join(", ")
+            "possible: ready, quiet, quiet=S, gone, done, task=ID, {}; see `phalanx docs cli/watching wait`",
+            Doing::names().collect::<Vec<_>>().join(", ")
         )),
     }
 }

@@ -13,6 +13,8 @@ use model::time::Timestamp;
 use ops::hosts::stop_mode::StopMode;
 
 const AGREED: &str = "as agreed";
+/// Time in ms to ask all members, each of which then has its whole deadline.
+const ASKED_MS: u64 = 500;
 const NO_REASON: &str = "no reason given";
 
 pub(super) fn handle_requests(
@@ -224,7 +226,7 @@ pub(super) fn stop(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let due = (end != LeadEnd::TasksOver).then(|| now.plus_ms(STOP_DEADLINE_S * 1000));
+    let due = (end != LeadEnd::TasksOver).then(|| now.plus_ms(STOP_DEADLINE_S * 1000 + ASKED_MS));
     let (end, force, due) = match state.phase {
         Phase::Done(_) => return,
         Phase::Leading => (end, force, due),

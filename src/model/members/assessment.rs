@@ -1,6 +1,8 @@
 //! Decides what a member is doing, from all evidence at once. `status`, `ps`, `watch`, `up`,
 //! `explain`, `wait` and the tools of MCP show this decision and make none of their own.
 
+use strum::{VariantArray as _, VariantNames as _};
+
 use crate::id::TaskId;
 use crate::members::lifecycle::{Cause, MemberState};
 use crate::members::need::Need;
@@ -17,7 +19,8 @@ const NEXT_TURN_MS: u64 = 1_500;
 const UNTAKEN_MS: u64 = 60_000;
 
 /// The activity of a member.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum Doing {
     /// Its program has not proven yet that it runs.
     Starting,
@@ -43,16 +46,16 @@ impl Doing {
     /// The name in `--json`.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Doing::Starting => "starting",
-            Doing::Working => "working",
-            Doing::Waiting(_) => "waiting",
-            Doing::Idle => "idle",
-            Doing::Running => "running",
-            Doing::Unresponsive => "unresponsive",
-            Doing::Stopping => "stopping",
-            Doing::Restarting(_) => "restarting",
             Doing::Ended(state) => state.as_str(),
+            other => other.into(),
         }
+    }
+
+    /// All names that [`Doing::as_str`] returns.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let ended = MemberState::VARIANTS.iter().filter(|state| state.is_over());
+        let doing = Doing::VARIANTS.iter().copied().filter(|name| *name != "ended");
+        doing.chain(ended.map(|state| state.as_str()))
     }
 
     /// The name for people: `waits for you`, `idle`.

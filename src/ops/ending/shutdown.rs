@@ -17,6 +17,7 @@ use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
 use model::team::settings::grace_s;
 use model::text;
+use model::time::Timestamp;
 use model::topic::Topic;
 use store::TeamStore;
 use sys::clock::Deadline;
@@ -70,7 +71,7 @@ pub fn ask(
                 add_force(team, earlier, options)?
             }
             None => {
-                let request = file(team, record, (options, grace_s), record.name == *asker)?;
+                let request = file(team, record, options, grace_s, record.name == *asker)?;
                 new.push((record, request.clone()));
                 request
             }
@@ -220,7 +221,8 @@ fn journal_end(
 fn file(
     team: &TeamStore,
     record: &MemberRecord,
-    (options, grace_s): (&ShutdownOptions, u64),
+    options: &ShutdownOptions,
+    grace_s: u64,
     agrees: bool,
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
@@ -459,16 +461,21 @@ fn await_step(
     })
 }
 
-/// Returns the outcomes of these requests. All members of a team that was deleted meanwhile have
-/// ended.
+/// Returns the outcomes of these requests, for a caller that asked at `since`. All members of a team
+/// that was deleted meanwhile have ended.
 pub fn outcomes(
     team: &TeamStore,
     requests: &[ShutdownRequest],
+    since: Timestamp,
 ) -> Result<Vec<ShutdownResult>, OpsError> {
-    requests.iter().map(|asked| outcome(team, asked)).collect()
+    requests.iter().map(|asked| outcome(team, asked, since)).collect()
 }
 
-fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, OpsError> {
+fn outcome(
+    team: &TeamStore,
+    asked: &ShutdownRequest,
+    since: Timestamp,
+) -> Result<ShutdownResult, OpsError> {
     let found = match team.request(&asked.id) {
         Ok(request) => Some(request),
         Err(_) if !team.exists() => None,
@@ -482,7 +489,7 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<ShutdownResult, 
         outcome: outcome.map_or("requested", ShutdownOutcome::as_str),
         request_id: request.id.clone(),
         reason: request.answer.clone(),
-        elapsed_ms: request.ended_at.map(|at| at.since(request.asked_at)),
+        elapsed_ms: request.ended_at.map(|at| at.since(request.asked_at.max(since))),
         work_left: request.work_left.clone(),
         deviations: request.deviations.clone().unwrap_or_default(),
     })

@@ -377,7 +377,7 @@ fn reminder_of_a_task_is_due_after_each_interval_until_the_escalation() {
     assert_eq!(state.next_tick(), None, "its task has ended");
     react(&mut state, board(boards[0]), at(5));
     react(&mut state, Event::Stop { force: false }, at(5));
-    assert_eq!(state.next_tick(), Some(at(5).plus_ms(30_000)), "only the team ends");
+    assert_eq!(state.next_tick(), Some(at(5).plus_ms(30_500)), "only the team ends");
 }
 
 /// A stopping team, or a lead that only carries a shutdown, sends no reminders of tasks. A request

@@ -338,7 +338,7 @@ fn sd_21_agent_that_refuses_the_end_of_its_team_is_ended_at_the_deadline() {
         react(&mut state, no(r#","reason":"busy""#), NOW);
         let signalled = NOW.plus_ms(10_000 * u64::from(end_begun));
         react(&mut state, Event::Stop { force: false }, signalled);
-        let due = signalled.plus_ms(30_000);
+        let due = signalled.plus_ms(30_500);
         assert_eq!(state.next_tick(), Some(due), "the end had begun: {end_begun}");
         let asks = |effects: &[Effect]| {
             effects.iter().any(|effect| matches!(effect, Effect::AskShutdown { force: true, .. }))

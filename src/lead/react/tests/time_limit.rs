@@ -49,7 +49,7 @@ fn tk_19_team_ends_at_its_time_limit() {
     assert_eq!(state.next_tick(), Some(limit));
     assert!(!ends(&react(&mut state, Event::Tick, limit.minus_ms(1))));
     assert!(ends(&react(&mut state, Event::Tick, limit)));
-    let due = Some(limit.plus_ms(30_000));
+    let due = Some(limit.plus_ms(30_500));
     assert_eq!(state.phase, Phase::Stopping { end: LeadEnd::TimedOut, force: false, due });
 }
 
