@@ -77,11 +77,6 @@ impl ClosingReport {
         ClosingReport { exit_code: Kind::Failed.exit_code(), ..self }
     }
 
-    /// Returns what is kept of it.
-    pub(crate) fn to_text(&self) -> Option<String> {
-        serde_json::to_string(self).ok()
-    }
-
     /// Writes it to a new file.
     pub(crate) fn write(&self, setup: &Setup, path: &Path) -> Result<(), Failure> {
         let text = if setup.out.json {

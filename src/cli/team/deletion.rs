@@ -28,7 +28,7 @@ pub(crate) fn delete_reported(
     report: Option<ClosingReport>,
     print: impl FnMut(&str),
 ) -> Result<(), OpsError> {
-    let report = report.and_then(|report| report.to_text());
+    let report = report.and_then(|report| serde_json::to_string(&report).ok());
     match ops::ending::delete::delete(ctx, team, report.as_deref()) {
         Err(e) if team.exists() => Err(e),
         Ok(kept) => {

@@ -27,8 +27,8 @@ pub(super) struct TaskTable {
     active_form: Option<NonBlank>,
     /// The command that a worker runs.
     run: Option<Argv>,
-    /// Keys of tasks that must be completed first, and members that must be ready, as
-    /// `member:NAME`.
+    /// Tasks that must be completed first, by their keys, or their subjects if they have none; and
+    /// members that must be ready, as `member:NAME`.
     after: Option<Vec<String>>,
     /// Patterns of the files that the task touches. Two tasks that touch the same files do not run
     /// at the same time.
@@ -61,6 +61,11 @@ fn key_of(subject: &str) -> String {
     if key.is_empty() { "task".to_owned() } else { key }
 }
 
+/// Returns the key that is meant: a subject names a task without a key.
+fn key_named(named: String) -> String {
+    if named.contains(char::is_whitespace) { key_of(&named) } else { named }
+}
+
 impl TaskTable {
     pub(super) fn into_definition(self) -> TaskDefinition {
         TaskDefinition {
@@ -68,7 +73,7 @@ impl TaskTable {
             subject: self.subject.0,
             description: self.description.unwrap_or_default(),
             owner: self.owner.map(|owner| owner.0),
-            after: self.after.unwrap_or_default(),
+            after: self.after.unwrap_or_default().into_iter().map(key_named).collect(),
             fields: TaskFields {
                 active_form: self.active_form.map(|form| form.0),
                 priority: self.priority,

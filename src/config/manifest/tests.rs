@@ -340,14 +340,17 @@ fn missing_or_empty_required_key_is_refused() {
     );
 }
 
-/// The key of a task is made from its subject; two of the same are refused.
+/// The key of a task is made from its subject, which names it in `after`, too; two of the same are
+/// refused.
 #[test]
 fn task_without_a_key_has_the_words_of_its_subject() {
     let task = |subject: &str| format!("[[task]]\nsubject = \"{subject}\"\nrun = [\"true\"]\n");
     let text = |tasks: String| format!("[team]\nname = \"t\"\n[[member]]\nname = \"w\"\n{tasks}");
-    let manifest = Manifest::parse(&text(task("Run the tests!") + &task("***"))).expect("valid");
+    let tasks = task("Run the tests!") + &task("***") + "after = [\"Run the tests!\"]\n";
+    let manifest = Manifest::parse(&text(tasks)).expect("valid");
     let keys: Vec<&str> = manifest.tasks.iter().map(|task| task.key.as_str()).collect();
     assert_eq!(keys, ["Run-the-tests", "task"]);
+    assert_eq!(manifest.tasks[1].after, ["Run-the-tests"]);
     let twice =
         Manifest::parse(&text(task("Run it") + &task("Run it"))).expect_err("two of one key");
     assert!(twice.to_string().contains("two tasks have the key `Run-it`"), "{twice}");
