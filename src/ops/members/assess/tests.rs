@@ -101,7 +101,10 @@ fn st_01_recorded_screens_say_what_their_programs_are_doing() {
         let profile = profile::builtin(program).expect("built in");
         for (name, verdict) in verdicts.iter().filter(|(_, verdict)| verdict.is_table()) {
             let state = verdict["state"].as_str().expect("a state");
-            let mut screen = Screen::new(40, 120);
+            let size = |key: &str| verdict.get(key).and_then(toml::Value::as_integer);
+            let size =
+                |key, usual| size(key).map_or(usual, |it| u16::try_from(it).expect("a size"));
+            let mut screen = Screen::new(size("rows", 40), size("cols", 120));
             screen.feed(&fixture(&format!("screens/{program}/{name}.ansi")));
             let finding = judge(&profile, &screen.look(60_000));
             let expected = match state {

@@ -41,8 +41,10 @@ fn recordings(program: &str) -> Vec<(String, toml::Table)> {
     expected(program).into_iter().filter_map(table).collect()
 }
 
-fn verdict(program: &str, bytes: &[u8]) -> ScreenFinding {
-    let mut screen = Screen::new(40, 120);
+fn verdict(program: &str, bytes: &[u8], wanted: &toml::Table) -> ScreenFinding {
+    let size = |key: &str| wanted.get(key).and_then(toml::Value::as_integer);
+    let size = |key, usual| size(key).map_or(usual, |size| u16::try_from(size).expect("a size"));
+    let mut screen = Screen::new(size("rows", 40), size("cols", 120));
     screen.feed(bytes);
     judge(&profile::builtin(program).expect("built in"), &screen.look(60_000))
 }
@@ -59,7 +61,7 @@ fn pm_01_pm_02_en_05_every_recording_gets_its_expected_verdict() {
         named.sort_unstable();
         assert_eq!(files, named, "each recording of {program} has a verdict");
         for (name, wanted) in &verdicts {
-            let found = verdict(program, &recording(program, name));
+            let found = verdict(program, &recording(program, name), wanted);
             let composer = match found.composer {
                 Composer::Empty => "empty".to_owned(),
                 Composer::Holds(text) => format!("holds {text}"),
