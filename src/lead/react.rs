@@ -162,7 +162,7 @@ fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut V
         board,
     };
     state.settled.clear();
-    offer::handle_board(state, &seen.free, now);
+    offer::handle_board(state, &seen.board, &seen.free, now);
     state.awaits_tasks &= seen.board.work().next().is_none();
     state.kinds.iter_mut().for_each(|kind| kind.handle_board(&seen.board));
     for (name, view) in &mut state.members {

@@ -308,6 +308,8 @@ pub(crate) struct State {
     pub(super) seen: Option<BoardView>,
     /// The free tasks that idle members can claim.
     pub(super) offers: BTreeMap<TaskId, TaskOffer>,
+    /// The runs that have given a task back.
+    pub(super) returned: BTreeMap<TaskId, BTreeSet<Incarnation>>,
     /// The members that may still claim the task that they were notified of last, with the time.
     pub(super) asked: BTreeMap<MemberName, (TaskId, Timestamp)>,
     /// As last read; `None` for a team of another program.
@@ -357,6 +359,7 @@ impl State {
             notifications: BTreeMap::new(),
             followup: None,
             offers: BTreeMap::new(),
+            returned: BTreeMap::new(),
             asked: BTreeMap::new(),
             settings: None,
             reported: BTreeMap::new(),

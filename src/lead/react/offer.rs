@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::effect::Effect;
 use crate::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
+use model::board::Board;
 use model::board::task::Task;
 use model::id::{Incarnation, MemberName, TaskId};
 use model::mail::envelope::Envelope;
@@ -20,12 +21,34 @@ const SETTLE_MS: u64 = 2_000;
 /// Time to claim the task before another member is notified, in ms.
 const ANSWER_MS: u64 = 120_000;
 
-/// Begins the offers of tasks that have become free, and drops those of the others.
-pub(super) fn handle_board(state: &mut State, free: &[TaskId], now: Timestamp) {
+/// Begins the offers of tasks that have become free, and drops those of the others. A member that
+/// has given the task back is not notified of it again, unless the task has changed.
+pub(super) fn handle_board(state: &mut State, board: &Board, free: &[TaskId], now: Timestamp) {
+    note_returns(state, board);
     let mut before = std::mem::take(&mut state.offers);
-    let new = || TaskOffer { since: now, told: BTreeSet::new() };
-    let renewed = free.iter().map(|id| (*id, before.remove(id).unwrap_or_else(new)));
+    let renewed = free.iter().map(|id| {
+        let new =
+            || TaskOffer { since: now, told: state.returned.get(id).cloned().unwrap_or_default() };
+        (*id, before.remove(id).unwrap_or_else(new))
+    });
     state.offers = renewed.collect();
+}
+
+/// Notes the members that have given a task back since the last board.
+fn note_returns(state: &mut State, board: &Board) {
+    let Some(seen) = &state.seen else { return };
+    for task in board.work() {
+        let Some(before) = seen.board.tasks.get(&task.id) else { continue };
+        let owner = before.owner_member().filter(|_| before.state.is_running());
+        let had = owner.and_then(|owner| state.members.get(&owner));
+        if let Some(had) = had.filter(|_| task.owner_name().is_none() && !task.state.is_over()) {
+            state.returned.entry(task.id).or_default().insert(had.incarnation.clone());
+        }
+        if (&before.subject, &before.description) != (&task.subject, &task.description) {
+            state.returned.remove(&task.id);
+        }
+    }
+    state.returned.retain(|id, _| board.tasks.get(id).is_some_and(|task| !task.state.is_over()));
 }
 
 /// Requests the offers that are due: the most urgent task first, and the member that has been idle

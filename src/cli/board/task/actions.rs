@@ -83,6 +83,9 @@ pub(crate) enum TaskActionVerb {
         #[arg(value_parser = TaskRef::parse)]
         #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
+        /// Why.
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
     },
     /// Assign a task to a member, which is notified.
     Assign {
@@ -313,8 +316,9 @@ pub(super) fn perform(
         TaskActionVerb::Fail { id, reason } => {
             act(setup, team, &id, TaskStep { reason, ..step(TaskAction::Fail) }, "failed")
         }
-        TaskActionVerb::Release { id } => {
-            act(setup, team, &id, step(TaskAction::Release), "pending and has no owner")
+        TaskActionVerb::Release { id, reason } => {
+            let step = TaskStep { reason, ..step(TaskAction::Release) };
+            act(setup, team, &id, step, "pending and has no owner")
         }
         TaskActionVerb::Retry { id } => {
             let task = ops::board::task::retry(&setup.ctx, team, find(&id)?)?;

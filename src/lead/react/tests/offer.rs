@@ -106,17 +106,31 @@ fn tk_13_report_of_idleness_is_a_refusal() {
     }
 }
 
-/// TK-13: a task that was claimed and is free again is offered anew.
+/// TK-13: a task that was given back is offered to others, and to the same member only if the task
+/// or the member has changed.
 #[test]
-fn tk_13_task_that_is_released_is_offered_anew() {
-    let mut state = leading_two(|_, members| members[0].state = MemberState::Working);
-    react(&mut state, board(&[(0, plain)]), NOW);
-    assert_eq!(tick(&mut state, SOON), ["1 ben"]);
-    let claimed: fn(&mut Task) =
+fn tk_13_task_that_was_given_back_is_offered_to_others_or_once_changed() {
+    let claimed: Change =
         |task| (task.owner, task.state) = (Some("ben".to_owned()), TaskState::InProgress);
-    react(&mut state, board(&[(0, claimed)]), SOON);
-    assert_eq!(offers(&react(&mut state, board(&[(0, plain)]), SOON)), [""; 0]);
-    assert_eq!(tick(&mut state, SOON.plus_ms(10_000)), ["1 ben"]);
+    let changed: Change = |task| task.description = "smaller".to_owned();
+    let begin = || {
+        let mut state = leading_two(|_, members| members[0].state = MemberState::Working);
+        react(&mut state, board(&[(0, plain)]), NOW);
+        assert_eq!(tick(&mut state, SOON), ["1 ben"]);
+        react(&mut state, board(&[(0, claimed)]), SOON);
+        assert_eq!(offers(&react(&mut state, board(&[(0, plain)]), SOON)), [""; 0]);
+        assert_eq!(tick(&mut state, SOON.plus_ms(600_000)), [""; 0], "it is not asked again");
+        state
+    };
+    let later = SOON.plus_ms(700_000);
+    let mut state = begin();
+    react(&mut state, board(&[(0, claimed)]), later);
+    react(&mut state, board(&[(0, changed)]), later);
+    assert_eq!(tick(&mut state, later.plus_ms(10_000)), ["1 ben"], "the task has changed");
+    let mut state = begin();
+    let ann = MemberRecord { state_since: later, ..record("ann", 1, "codex") };
+    react(&mut state, Event::Members(vec![ann, record("ben", 2, "codex")]), later);
+    assert_eq!(tick(&mut state, later.plus_ms(10_000)), ["1 ann"]);
 }
 
 /// TK-13: only a member that could claim the task and has nothing else to do is notified of it.
