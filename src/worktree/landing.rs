@@ -2,14 +2,24 @@
 //! beside all checkouts, then moves the branch by a fast-forward in its own checkout, never under
 //! it. Only commits that the caller has named are landed.
 
+use std::time::Duration;
+
 use super::error::WorktreeError;
 use super::git;
 use super::repository::Repository;
 use model::team::worktree::{Checkout, LandedWork, LandingKind};
 use model::text;
+use sys::clock::{self, Deadline};
+use sys::lock::Gate;
 
 /// Maximum number of subjects in the message of a squash.
 const SUBJECTS: usize = 50;
+
+/// Time to wait for the end of another landing in the same repository.
+const LANDING: Duration = Duration::from_secs(60);
+/// Time for which another git command may hold the index, and the pause between two attempts.
+const INDEX: Duration = Duration::from_secs(5);
+const INDEX_PAUSE: Duration = Duration::from_millis(50);
 
 /// Commits that are to land.
 #[derive(Debug, Clone)]
@@ -102,7 +112,45 @@ impl Repository {
             return self.move_bare(what, &landed.old, &landed.new);
         }
         // Refuses if the branch has moved meanwhile.
-        self.git.get(what, &["merge", "--ff-only", "--quiet", "--no-stat", &landed.new]).map(drop)
+        let merge = ["merge", "--ff-only", "--quiet", "--no-stat", &landed.new];
+        let Err(problem) = self.change_checkout(what, &merge) else { return Ok(()) };
+        let moved = self.must_be_at(&landed.old, what);
+        if moved.is_err() {
+            // Git writes index and files before it moves the branch, which a commit of the person
+            // has moved meanwhile: they would take the landed work back with the next commit. What
+            // the person has staged is in the way of this at worst, and of the next attempt.
+            let _ = self.change_checkout(what, &["read-tree", "-m", "-u", &landed.new, "HEAD"]);
+        }
+        moved.and(Err(problem))
+    }
+
+    /// Keeps other landings of this repository away until the lock is dropped. The system releases
+    /// it when its holder dies.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if another landing takes too long.
+    pub fn lock_landings(&self) -> Result<Gate, WorktreeError> {
+        let gate = Gate::open(&self.git.own_path("phalanx-landing")?, LANDING);
+        gate.map_err(|e| WorktreeError::Git {
+            what: "begin the landing".to_owned(),
+            message: e.to_string(),
+            hint: Some("another one in this repository has not ended".to_owned()),
+        })
+    }
+
+    /// Runs a command that changes index and files, again while another git command holds the index.
+    fn change_checkout(&self, what: &str, args: &[&str]) -> Result<(), WorktreeError> {
+        let deadline = Deadline::after(INDEX);
+        loop {
+            match self.git.get(what, args) {
+                Err(WorktreeError::Git { message, .. })
+                    if message.contains("index.lock") && !deadline.expired() =>
+                {
+                    clock::sleep(INDEX_PAUSE);
+                }
+                done => return done.map(drop),
+            }
+        }
     }
 
     /// Takes landed commits off the branch of the main working directory again.
@@ -116,7 +164,7 @@ impl Repository {
         if self.is_bare()? {
             return self.move_bare(what, &landed.new, &landed.old);
         }
-        self.git.get(what, &["reset", "--keep", "--quiet", &landed.old]).map(drop)
+        self.change_checkout(what, &["reset", "--keep", "--quiet", &landed.old])
     }
 
     /// Returns the commit that `given` names, which `head` must contain, and the number of later

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
+use crate::gear;
+use crate::harness::{Background, Run, SETTLED, Stage, binary, wait_for};
 use crate::mcp::Client;
 
 /// A stage whose working directory is a repository with one commit.
@@ -507,6 +508,39 @@ fn rv_03_refused_merges_say_what_to_do() {
     assert!(unknown.stderr.contains("ann"), "{unknown:?}");
     stage.phalanx(&["down"]).expect(0);
     assert!(place(&stage, "bob").exists());
+}
+
+/// RV-05: landings at once, beside commits of the person, lose nothing and leave nothing staged.
+#[test]
+fn rv_05_landings_at_once_revert_nothing() {
+    let stage = stage();
+    let names = ["ann", "bob", "cyd"];
+    for name in names {
+        let spawn = ["spawn", name, "--backend", "pty", "--worktree", "--", "sleep", "300"];
+        stage.phalanx(&spawn).expect(0);
+    }
+    let rounds = gear::sized(3, 20);
+    for round in 0..rounds {
+        for name in names {
+            let file = format!("{name}-{round}.txt");
+            commit(&stage, &format!("work/.worktrees/alpha-{name}"), &file, "done\n");
+        }
+        // A commit that finds the index locked is refused by git itself, and its change stays.
+        let person = "for i in 1 2 3; do echo $i >>a.txt; git commit --quiet -a -m mine; done; :";
+        let mut command = stage.command("sh");
+        command.args(["-c", person]).current_dir(stage.at("work"));
+        let person = Background::start(command);
+        let merges = names.map(|name| stage.start(&["worktree", "merge", name, "--squash"]));
+        merges.into_iter().for_each(|merge| drop(merge.end().expect(0)));
+        person.end();
+        let left = git(&stage, "work", &["status", "--porcelain"]);
+        assert!(["", " M a.txt\n"].contains(&left.as_str()), "round {round}: {left}");
+        let kept = git(&stage, "work", &["ls-tree", "--name-only", "HEAD"]);
+        for name in names {
+            assert!(kept.contains(&format!("{name}-{round}.txt")), "round {round}: {kept}");
+        }
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
 }
 
 /// RV-01: an agent lead checks, lands what it has checked, and takes it back.

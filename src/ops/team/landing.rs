@@ -151,6 +151,7 @@ fn land_commits(
             }
         })
     };
+    let _alone = repository.lock_landings()?;
     let mut attempt = 1;
     loop {
         let landed = repository.prepare(checkout, landing)?;
@@ -179,6 +180,7 @@ pub fn take_back(ctx: &Context, team: &TeamStore) -> Result<LandingReport, OpsEr
         let Some(landed) = &checkout.landed else { continue };
         must_be_here(team, name, checkout)?;
         let repository = repository(ctx, checkout);
+        let _alone = repository.lock_landings()?;
         match repository.take_back(landed) {
             Ok(()) => {}
             // The work of another member has landed after it.
