@@ -379,6 +379,19 @@ fn send_waits_for_the_answer_of_an_agent() {
         let asked = asked.end();
         assert_eq!((asked.code, asked.stdout.as_str()), (code, stdout), "{asked:?}");
     }
+    // A turn can be too short for a notification; the hook of the program reports its last words.
+    let asked = stage.start(&ask);
+    asked.wait_for_message("waiting for ben");
+    stage.phalanx(&["--as", "ben", "inbox"]).expect(0);
+    let record = std::fs::read(stage.root().join("teams/alpha/phalanx/members/ben.json"));
+    let record: Value = serde_json::from_slice(&record.expect("a record")).expect("json");
+    let said = json!({"type": "agent-turn-complete", "last-assistant-message": "All is well."});
+    let mut hook = stage.command(binary());
+    hook.args(["hook", &said.to_string()]).env("PHALANX_TEAM", "alpha");
+    hook.env("PHALANX_AGENT_NAME", "ben");
+    hook.env("PHALANX_INCARNATION", record["incarnation"].as_str().expect("a run"));
+    assert!(hook.output().expect("phalanx runs").status.success());
+    assert_eq!(asked.end().expect(0).stdout, "All is well.\n");
     let mute = stage.phalanx(&["send", "w", "hello", "--wait"]).expect(4).stderr;
     assert!(mute.contains("answers no messages"), "{mute}");
     let asked = stage.start(&ask);

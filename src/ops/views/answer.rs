@@ -14,12 +14,17 @@ use model::mail::envelope::Envelope;
 use model::mail::protocol::{IdleNotification, Message};
 use model::members::launch::ability;
 use model::members::record::MemberRecord;
+use model::team::event::{Event, EventKind};
 use model::time::Timestamp;
+use model::wire;
 use store::TeamStore;
-use sys::clock::Deadline;
+use sys::clock::{self, Deadline};
 
 /// Interval of looks at the mailbox.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Time in which a member that rests has sent the notification with its result.
+const NOTICE: Duration = Duration::from_secs(3);
 
 /// Checks that a member can answer a message.
 ///
@@ -51,6 +56,7 @@ pub fn await_answer(
     limit: Option<Duration>,
 ) -> Result<Envelope, OpsError> {
     let deadline = limit.map(Deadline::after);
+    let mut rested: Option<Deadline> = None;
     let mut rest = StateWait::begin(ctx, team, slice::from_ref(from), false, &Until::Idle, limit)?;
     loop {
         let rests = rest.step(Some(LOOK));
@@ -70,16 +76,37 @@ pub fn await_answer(
                 _ => {}
             }
         }
-        if rests?.is_some() {
-            return result.ok_or_else(|| {
-                let problem = format!("`{from}` has ended its turn without an answer");
-                let hint = format!("`phalanx explain {from}` shows what it did");
-                OpsError::described(Kind::Failed, problem, hint)
-            });
+        if rests?.is_none() {
+            rested = None;
+        } else if let Some(found) = result.or(last_words(team, from, since)?) {
+            return Ok(found);
+        } else if rested.get_or_insert_with(|| Deadline::after(NOTICE)).expired() {
+            let problem = format!("`{from}` has ended its turn without an answer");
+            let hint = format!("`phalanx explain {from}` shows what it did");
+            return Err(OpsError::described(Kind::Failed, problem, hint));
+        } else {
+            clock::sleep(LOOK);
         }
         if deadline.is_some_and(|deadline| deadline.expired()) {
             let what = format!("`{from}` did not answer");
             return Err(OpsError::Deadline { what, limit: limit.unwrap_or_default() });
         }
     }
+}
+
+/// Returns what the program has said at the end of its last turn since then, as its hook reports it. A
+/// turn can be too short for a notification.
+fn last_words(
+    team: &TeamStore,
+    from: &MemberName,
+    since: Timestamp,
+) -> Result<Option<Envelope>, OpsError> {
+    let of_member = |event: &&Event| {
+        let is_end = event.event == EventKind::TurnEnded && event.at >= since;
+        is_end && event.member.as_ref().is_some_and(|name| name.clashes_with(from.as_str()))
+    };
+    let events = team.events_since(since)?;
+    let last = events.iter().rev().find(of_member);
+    let said = last.and_then(|end| Some((end, wire::text(&end.detail, "last_words")?)));
+    Ok(said.map(|(end, text)| Envelope::new(from.as_str(), &text, end.id.clone(), end.at)))
 }
