@@ -2,6 +2,7 @@
 //! beside all checkouts, then moves the branch by a fast-forward in its own checkout, never under
 //! it. Only commits that the caller has named are landed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::error::WorktreeError;
@@ -116,12 +117,35 @@ impl Repository {
         let Err(problem) = self.change_checkout(what, &merge) else { return Ok(()) };
         let moved = self.must_be_at(&landed.old, what);
         if moved.is_err() {
-            // Git writes index and files before it moves the branch, which a commit of the person
-            // has moved meanwhile: they would take the landed work back with the next commit. What
-            // the person has staged is in the way of this at worst, and of the next attempt.
-            let _ = self.change_checkout(what, &["read-tree", "-m", "-u", &landed.new, "HEAD"]);
+            // What the person has staged is in the way at worst, and of the next attempt, too.
+            let _ = self.follow_branch(what, landed);
         }
         moved.and(Err(problem))
+    }
+
+    /// Brings index and files to a commit of the person that has moved the branch meanwhile. Git has
+    /// written those of the landing before it found that, and with them the files of the person's
+    /// commit as they were before: the next commit would take both back.
+    pub(super) fn follow_branch(
+        &self,
+        what: &str,
+        landed: &LandedWork,
+    ) -> Result<(), WorktreeError> {
+        let names = |args: &[&str]| -> Result<BTreeSet<String>, WorktreeError> {
+            let listed =
+                self.git.get(what, &[args, &["-z", "--name-only", "--no-renames"]].concat())?;
+            Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+        };
+        let mut behind = names(&["diff-tree", "-r", &landed.old, "HEAD"])?;
+        let staged = names(&["diff-index", "--cached", &landed.new])?;
+        let ours = names(&["diff-tree", "-r", &landed.old, &landed.new])?;
+        behind.retain(|name| !staged.contains(name) && !ours.contains(name));
+        if !behind.is_empty() {
+            let mut reset = vec!["--literal-pathspecs", "reset", "--quiet", "HEAD", "--"];
+            reset.extend(behind.iter().map(String::as_str));
+            self.change_checkout(what, &reset)?;
+        }
+        self.change_checkout(what, &["read-tree", "-m", "-u", &landed.new, "HEAD"])
     }
 
     /// Keeps other landings of this repository away until the lock is dropped. The system releases

@@ -298,3 +298,32 @@ fn commits_are_signed_where_git_signs() {
     lab.land(&checkout, LandingKind::Squash, &lab.head_of(&checkout)).expect_err("no key");
     assert_eq!(lab.git(&["rev-parse", "HEAD"]), before);
 }
+
+/// RV-05: a commit of the person has moved the branch after git has written the files of a landing.
+#[test]
+fn rv_05_files_of_a_landing_that_came_too_late_go_and_the_persons_stay() {
+    for later in [None, Some("of the person, later\n")] {
+        let (lab, checkout) = diverged();
+        let (repository, head) = (lab.repository(), lab.head_of(&checkout));
+        let kind = LandingKind::Squash;
+        let landing =
+            Landing { head: &head, from: &checkout.branch, kind, message: None, title: None };
+        let landed = repository.prepare(&checkout, &landing).expect("prepared");
+        // The person's commit was made beside the index, as it is while git writes it.
+        write(lab.top.join("a.txt"), "of the person\n");
+        lab.git(&["commit", "--quiet", "-a", "-m", "mine"]);
+        let mine = lab.git(&["rev-parse", "HEAD"]);
+        lab.git(&["reset", "--quiet", "--hard", &landed.new]);
+        lab.git(&["update-ref", "HEAD", &mine]);
+        write(lab.top.join("a.txt"), later.unwrap_or("of the person\n"));
+        repository.follow_branch("land the commits", &landed).expect("followed");
+        let left = later.map_or("", |_| "M a.txt");
+        assert_eq!(lab.git(&["status", "--porcelain"]).trim(), left);
+        assert_eq!(lab.git(&["diff", "--cached", "--name-only"]), "");
+        assert!(!fs::exists(&lab.top.join("b.txt")));
+        lab.git(&["checkout", "--quiet", "--", "a.txt"]);
+        let again = lab.land(&checkout, kind, &head).expect("it lands on the person's commit");
+        assert_eq!(lab.git(&["rev-parse", "HEAD"]), again.new);
+        assert_eq!(read(lab.top.join("a.txt")).as_deref(), Some("of the person\n"));
+    }
+}
