@@ -66,8 +66,8 @@ async fn end_in_batches(
     }
 }
 
-/// Separates the stops with a grace, so that no other waits for it: neither that of a member that has
-/// agreed nor one by force of the same run.
+/// Separates the stops with a grace, so that no other stop waits for it: neither that of a member
+/// that has agreed, nor one by force of the same run.
 fn by_grace(batch: Vec<DueStop>) -> impl Iterator<Item = Vec<DueStop>> {
     let has_grace = |due: &DueStop| {
         due.ending.as_ref().is_some_and(|run| matches!(run.mode, StopMode::Graceful(_)))

@@ -117,15 +117,15 @@ impl Repository {
         let Err(problem) = self.change_checkout(what, &merge) else { return Ok(()) };
         let moved = self.must_be_at(&landed.old, what);
         if moved.is_err() {
-            // What the person has staged is in the way at worst, and of the next attempt, too.
+            // Staged changes of the person can prevent it, and then stop the next attempt, too.
             let _ = self.follow_branch(what, landed);
         }
         moved.and(Err(problem))
     }
 
-    /// Brings index and files to a commit of the person that has moved the branch meanwhile. Git has
-    /// written those of the landing before it found that, and with them the files of the person's
-    /// commit as they were before: the next commit would take both back.
+    /// Brings index and files to a commit of the person that has moved the branch meanwhile. Git
+    /// writes those of the landing before it moves the branch, with the files of the person's commit
+    /// in their earlier state: the next commit would revert both.
     pub(super) fn follow_branch(
         &self,
         what: &str,
@@ -162,7 +162,8 @@ impl Repository {
         })
     }
 
-    /// Runs a command that changes index and files, again while another git command holds the index.
+    /// Runs a command that changes index and files. Retries while another git command holds the
+    /// index.
     fn change_checkout(&self, what: &str, args: &[&str]) -> Result<(), WorktreeError> {
         let deadline = Deadline::after(INDEX);
         loop {

@@ -173,8 +173,12 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
     }
     let found = if stays { None } else { closing::kept_since(setup, team.name(), began_at)? };
     if let (Some(path), Some(before)) = (&file, before) {
-        let now = || ClosingReport::now(&setup.ctx, &team, "").unwrap_or(before);
-        found.as_ref().unwrap_or(&now()).write(setup, path)?;
+        match &found {
+            Some(found) => found.write(setup, path)?,
+            None => {
+                ClosingReport::now(&setup.ctx, &team, "").unwrap_or(before).write(setup, path)?
+            }
+        }
     }
     let found = found.filter(|found| found.has_tasks && !setup.out.json);
     if found.is_some() {

@@ -8,8 +8,8 @@ use ops::{self, Context, OpsError, TeamStore};
 /// Option of `inbox` for the mailbox that is kept.
 pub(crate) const ENDED: &str = " --ended";
 
-/// Deletes a team, keeps its report, and prints the worktrees that stay. A team that is already gone
-/// counts as deleted.
+/// Deletes a team, keeps its report, and prints the worktrees that stay. A team that is already
+/// gone counts as deleted.
 ///
 /// # Errors
 /// Returns an error if the team still exists and cannot be deleted.

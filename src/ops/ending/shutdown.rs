@@ -461,8 +461,8 @@ fn await_step(
     })
 }
 
-/// Returns the outcomes of these requests, for a caller that asked at `since`. All members of a team
-/// that was deleted meanwhile have ended.
+/// Returns the outcomes of these requests, for a caller that asked at `since`. All members of a
+/// team that was deleted meanwhile have ended.
 pub fn outcomes(
     team: &TeamStore,
     requests: &[ShutdownRequest],

@@ -109,8 +109,8 @@ pub(crate) fn send_all(team: &TeamStore, posts: &[Post]) -> Result<(), OpsError>
     Ok(team.mailbox(to).append_with_events(&envelopes, notes.collect())?)
 }
 
-/// Journals the unread texts to the lead that another program has written: the journal does not have
-/// them. `known` are the ids of those that it has.
+/// Journals the unread texts to the lead that another program has written, which are those that the
+/// journal does not have. `known` has the ids of messages that are in the journal, and gets more.
 pub fn journal_native(team: &TeamStore, known: &mut BTreeSet<String>) -> Result<(), OpsError> {
     let is_new = |mail: &Envelope| {
         !known.contains(&mail.msg_id) && matches!(Message::parse(&mail.text), Message::Text(_))

@@ -94,8 +94,8 @@ pub fn await_answer(
     }
 }
 
-/// Returns what the program has said at the end of its last turn since then, as its hook reports it. A
-/// turn can be too short for a notification.
+/// Returns the last words of the latest turn that has ended since then, as the hook of the program
+/// reports them. A turn can be too short for a notification.
 fn last_words(
     team: &TeamStore,
     from: &MemberName,
