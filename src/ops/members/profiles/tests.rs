@@ -49,7 +49,7 @@ fn verdict(program: &str, bytes: &[u8], wanted: &toml::Table) -> ScreenFinding {
     judge(&profile::builtin(program).expect("built in"), &screen.look(60_000))
 }
 
-/// PM-01, PM-02, EN-05, MSG-11: the profiles recognise each first-start dialog, other dialogs, a
+/// PM-01, PM-02, EN-05, MSG-08, MSG-11: the profiles recognise each first-start dialog, others, a
 /// missing login and a draft in the composer on output of the real programs.
 #[test]
 fn pm_01_pm_02_en_05_every_recording_gets_its_expected_verdict() {
