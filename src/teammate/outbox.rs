@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use super::effect::{MemberEffect, OutboundOp};
-use super::event::OpFailure;
-use super::state::{Me, PAUSE_MS};
+use super::event::{MemberEvent, OpFailure};
+use super::state::{LONG_PAUSE_MS, Me, PAUSE_MS, Pending};
 use model::mail::protocol::{IdleNotification, Message};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::rate_limit::LimitHit;
@@ -95,8 +95,56 @@ impl MemberOutbox {
         !self.asked && self.pause_until.is_none_or(|until| until <= now)
     }
 
+    /// Handles an event that is about the files only. Returns a failure to journal.
+    pub(super) fn handle(&mut self, event: MemberEvent, now: Timestamp) -> Option<MemberEffect> {
+        match event {
+            MemberEvent::NoMail(failure) => {
+                let complaint = self.complain(&failure, now);
+                self.mail_due = true;
+                let pause = if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS };
+                self.pause_until = Some(now.plus_ms(pause));
+                complaint
+            }
+            MemberEvent::NotMarked(failure) => {
+                self.mail_due |= !failure.lasting;
+                self.complain(&failure, now)
+            }
+            MemberEvent::Accepted(recorded) => {
+                self.accept(recorded);
+                None
+            }
+            MemberEvent::Done(result) => self.handle_done(result, now),
+            MemberEvent::Mail { .. } | MemberEvent::Requests(_) | MemberEvent::Over(_) => None,
+        }
+    }
+
+    /// Answers shutdown requests. A member that rests agrees; a busy one, which has an excuse,
+    /// waits until shortly before the deadline, since its turn may end in time, and then declines.
+    /// Returns whether it has agreed.
+    pub(super) fn answer(
+        &mut self,
+        me: &Me,
+        pending: &mut Vec<Pending>,
+        excuse: Option<&str>,
+        now: Timestamp,
+    ) -> bool {
+        let before = pending.len();
+        pending.retain(|pending| {
+            let answer = match excuse {
+                None => pending.approval(me, now),
+                Some(excuse) if pending.answer_by <= now => {
+                    pending.rejection(me, excuse.to_owned(), now)
+                }
+                Some(_) => return true,
+            };
+            self.push(OutboundOp::Send(Box::new(answer)));
+            false
+        });
+        excuse.is_none() && pending.len() < before
+    }
+
     /// Handles the result of an operation. Returns a failure to journal.
-    pub(super) fn handle_done(
+    fn handle_done(
         &mut self,
         result: Result<(), OpFailure>,
         now: Timestamp,
@@ -120,7 +168,7 @@ impl MemberOutbox {
 
     /// Returns a failure to journal, once, and delays the next attempt if a retry can help. The
     /// pane belongs to the program, so nothing is printed.
-    pub(super) fn complain(&mut self, failure: &OpFailure, now: Timestamp) -> Option<MemberEffect> {
+    fn complain(&mut self, failure: &OpFailure, now: Timestamp) -> Option<MemberEffect> {
         if !failure.lasting {
             self.pause_until = Some(now.plus_ms(PAUSE_MS));
         }
@@ -133,7 +181,7 @@ impl MemberOutbox {
 
     /// Adopts the recorded state as the last one reported. The spawner, and the process that
     /// handles a declined shutdown, write the record too.
-    pub(super) fn accept(&mut self, recorded: MemberState) {
+    fn accept(&mut self, recorded: MemberState) {
         let first = !std::mem::replace(&mut self.accepted, true);
         let is_special = matches!(
             self.reported,

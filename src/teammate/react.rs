@@ -4,9 +4,10 @@ pub(super) mod mail;
 mod stop;
 
 use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
-use super::event::{MemberEvent, OpFailure, Requests, WorkerEvent};
+use super::event::{MemberEvent, OpFailure, WorkerEvent};
 use super::state::{
-    CurrentTask, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState, follow_clock,
+    CurrentTask, LONG_PAUSE_MS, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState,
+    follow_clock,
 };
 use model::board::task::TaskAction;
 use model::board::task::{CommandOutcome, Task};
@@ -17,8 +18,6 @@ use model::text;
 use model::time::{Timestamp, human};
 use sys::signal;
 
-/// Delay after the mailbox could not be read for a lasting reason, in milliseconds.
-const LONG_PAUSE_MS: u64 = 60_000;
 /// Time until a worker exits although its cancelled command still runs, in milliseconds.
 const LEAVE_MS: u64 = 6000;
 
@@ -28,7 +27,6 @@ pub(crate) fn react(
     event: WorkerEvent,
     now: Timestamp,
 ) -> Vec<WorkerEffect> {
-    let mut effects = Vec::new();
     let own_times =
         [state.pause_until.as_mut(), state.leaving.as_mut().map(|leaving| &mut leaving.by)];
     follow_clock(&mut state.now, now, own_times.into_iter().flatten());
@@ -37,11 +35,11 @@ pub(crate) fn react(
             state.reported(Outstanding::Mail);
             state.mail_due = false;
             state.pause_until = None;
-            mail::read(state, mail, &requests, now, &mut effects);
+            mail::read(state, mail, &requests);
         }
         WorkerEvent::Member(MemberEvent::NoMail(failure)) => {
             state.reported(Outstanding::Mail);
-            state.complain(&failure, now, &mut effects);
+            state.complain(&failure);
             // A worker that cannot receive a shutdown request must not claim tasks. A lasting
             // failure ends with a change of the roster.
             state.mail_due = true;
@@ -50,80 +48,65 @@ pub(crate) fn react(
         }
         WorkerEvent::Member(MemberEvent::NotMarked(failure)) => {
             state.mail_due |= !failure.lasting;
-            state.complain(&failure, now, &mut effects);
+            state.complain(&failure);
         }
-        WorkerEvent::Member(MemberEvent::Requests(requests)) => handle_requests(state, &requests),
+        WorkerEvent::Member(MemberEvent::Requests(requests)) => {
+            // Those that have ended need no answer of this worker.
+            state.pending.retain(|pending| !pending.is_ended(&requests));
+        }
         WorkerEvent::Member(MemberEvent::Accepted(_)) => state.accepted = true,
         WorkerEvent::Board => (state.claim_due, state.check_due) = (true, true),
-        WorkerEvent::Claimed(result) => handle_claim(state, result, now, &mut effects),
-        WorkerEvent::Rechecked(result) => handle_recheck(state, result, now, &mut effects),
-        WorkerEvent::CommandEnded { task, outcome } => {
-            handle_command_end(state, task, outcome, now, &mut effects)
-        }
-        WorkerEvent::LetGo(result) => stop::handle_let_go(state, result, now, &mut effects),
-        WorkerEvent::TaskEnded(result) => handle_task_end(state, result, now, &mut effects),
+        WorkerEvent::Claimed(result) => handle_claim(state, result),
+        WorkerEvent::Rechecked(result) => handle_recheck(state, result),
+        WorkerEvent::CommandEnded { task, outcome } => handle_command_end(state, task, outcome),
+        WorkerEvent::LetGo(result) => stop::handle_let_go(state, result),
+        WorkerEvent::TaskEnded(result) => handle_task_end(state, result),
         WorkerEvent::Held => {
             state.reported(Outstanding::End);
             state.held = true;
         }
-        WorkerEvent::Refused(reason) => handle_refusal(state, reason, &mut effects),
-        WorkerEvent::Member(MemberEvent::Done(result)) => {
-            handle_done(state, result, now, &mut effects)
-        }
+        WorkerEvent::Refused(reason) => handle_refusal(state, reason),
+        WorkerEvent::Member(MemberEvent::Done(result)) => handle_done(state, result),
         WorkerEvent::Member(MemberEvent::Over(reason)) => {
             if state.leaving.is_none() {
-                effects.push(WorkerEffect::Print(format!("{}: {reason}", state.who())));
+                state.print(format!("{}: {reason}", state.who()));
             }
-            leave(state, 0, now, &mut effects);
+            leave(state, 0);
         }
-        WorkerEvent::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
+        WorkerEvent::Signal(signal) => leave(state, signal.exit_code()),
         WorkerEvent::Tick => {}
     }
-    advance(state, now, &mut effects);
-    effects
+    advance(state);
+    std::mem::take(&mut state.effects)
 }
 
-/// Drops requests that have ended without this worker's answer.
-fn handle_requests(state: &mut WorkerState, requests: &Requests) {
-    state.pending.retain(|pending| !pending.is_ended(requests));
-}
-
-fn handle_claim(
-    state: &mut WorkerState,
-    result: Result<Option<Box<Task>>, OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn handle_claim(state: &mut WorkerState, result: Result<Option<Box<Task>>, OpFailure>) {
     state.reported(Outstanding::Claim);
     match result {
-        Ok(Some(task)) if state.needs_approval => propose(state, &task, now, effects),
-        Ok(Some(task)) => begin(state, task, now, effects),
+        Ok(Some(task)) if state.needs_approval => propose(state, &task),
+        Ok(Some(task)) => begin(state, task),
         Ok(None) => {
             state.claim_due = false;
-            rest(state, now, effects);
+            rest(state);
         }
         Err(failure) => {
             state.claim_due = !failure.lasting;
-            state.complain(&failure, now, effects);
+            state.complain(&failure);
         }
     }
 }
 
 /// Asks the lead to approve the task.
-fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
-    let (job, me) = (CurrentTask::new(task, now), &state.me);
-    let request_id = protocol::plan_request_id(&me.name, &me.team, now);
+fn propose(state: &mut WorkerState, task: &Task) {
+    let (job, me) = (CurrentTask::new(task, state.now), &state.me);
+    let request_id = protocol::plan_request_id(&me.name, &me.team, state.now);
     let dir = task.extra.cwd.as_deref().map(|dir| format!("\n\nin {dir}")).unwrap_or_default();
     let plan = format!("# Run task #{}: {}\n\n    {}{dir}\n", task.id, task.subject, job.command);
-    effects.push(WorkerEffect::Print(format!(
-        "{}: waiting for approval of {}",
-        state.who(),
-        job.title()
-    )));
+    state.print(format!("{}: waiting for approval of {}", state.who(), job.title()));
     state.outbound.push_back(OutboundOp::Send(Box::new(Message::PlanApprovalRequest(
         PlanApprovalRequest {
             from: Some(state.me.name.to_string()),
-            timestamp: Some(now.iso()),
+            timestamp: Some(state.now.iso()),
             plan_file_path: None,
             plan_content: Some(plan),
             request_id: request_id.clone(),
@@ -134,49 +117,36 @@ fn propose(state: &mut WorkerState, task: &Task, now: Timestamp, effects: &mut V
     state.work = Work::Proposed(job, request_id);
 }
 
-fn handle_recheck(
-    state: &mut WorkerState,
-    result: Result<Option<Box<Task>>, OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn handle_recheck(state: &mut WorkerState, result: Result<Option<Box<Task>>, OpFailure>) {
     state.reported(Outstanding::Recheck);
     let is_taken = matches!(&result, Ok(Some(task)) if task.extra.stopping.is_some());
     let job = match &state.work {
         Work::Approved(job) if !is_taken => job,
-        _ => return stop::handle_recheck(state, result, now, effects),
+        _ => return stop::handle_recheck(state, result),
     };
     match result {
-        Ok(Some(task)) => return begin(state, task, now, effects),
-        Err(failure) if !failure.lasting => return state.complain(&failure, now, effects),
+        Ok(Some(task)) => return begin(state, task),
+        Err(failure) if !failure.lasting => return state.complain(&failure),
         Ok(None) | Err(_) => {
-            effects.push(WorkerEffect::Print(format!(
-                "── task #{} is no longer assigned to this worker",
-                job.id
-            )));
+            state.print(format!("── task #{} is no longer assigned to this worker", job.id));
         }
     }
     (state.work, state.claim_due) = (Work::Idle, true);
 }
 
-fn begin(
-    state: &mut WorkerState,
-    task: Box<Task>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
-    let job = CurrentTask::new(&task, now);
+fn begin(state: &mut WorkerState, task: Box<Task>) {
+    let job = CurrentTask::new(&task, state.now);
     let subject = text::short(&job.subject, 120);
-    effects.push(WorkerEffect::Print(format!("── task #{} · {subject}: {}", job.id, job.command)));
+    state.print(format!("── task #{} · {subject}: {}", job.id, job.command));
     state.check_due = false;
-    effects.push(WorkerEffect::Run(task));
+    state.effects.push(WorkerEffect::Run(task));
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Work, Some(job.title())));
     state.idle_reported = false;
     state.work = Work::Running(job);
 }
 
 /// Becomes idle. The lead is notified only if the worker was busy before.
-fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
+fn rest(state: &mut WorkerState) {
     if std::mem::replace(&mut state.idle_reported, true) {
         return;
     }
@@ -185,7 +155,7 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
     let word = |good: &str| if failure.is_some() { "failed".to_owned() } else { good.to_owned() };
     let notice = IdleNotification {
         from: Some(state.me.name.to_string()),
-        timestamp: Some(now.iso()),
+        timestamp: Some(state.now.iso()),
         idle_reason: Some(word("available")),
         completed_status: last.as_ref().map(|_| word("resolved")),
         completed_task_id: last.map(|last| last.id.to_string()),
@@ -194,17 +164,11 @@ fn rest(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>
     };
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
     state.outbound.push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));
-    effects.push(WorkerEffect::Print(format!("{}: waiting for tasks", state.who())));
+    state.print(format!("{}: waiting for tasks", state.who()));
 }
 
-fn handle_command_end(
-    state: &mut WorkerState,
-    task: TaskId,
-    mut outcome: CommandOutcome,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
-    if stop::is_end(state, task, now, effects) {
+fn handle_command_end(state: &mut WorkerState, task: TaskId, mut outcome: CommandOutcome) {
+    if stop::is_end(state, task) {
         return;
     }
     let Work::Running(job) = &state.work else { return };
@@ -218,13 +182,13 @@ fn handle_command_end(
     let ran = outcome.exit_code.is_some() || outcome.signal.is_some();
     let how = match failure_of(&outcome) {
         _ if state.leaving.is_some() => {
-            format!("interrupted after {}", human(now.since(job.since)))
+            format!("interrupted after {}", human(state.now.since(job.since)))
         }
         None => format!("completed in {spent}"),
         Some(failure) if ran => format!("failed: {failure} after {spent}"),
         Some(reason) => format!("failed: {reason}"),
     };
-    effects.push(WorkerEffect::Print(format!("── task #{task} {how}")));
+    state.effects.push(WorkerEffect::Print(format!("── task #{task} {how}")));
     // An interrupted task has not failed: the process that ends this run releases it.
     state.work =
         if state.leaving.is_some() { Work::Idle } else { Work::Ending(job.clone(), outcome) };
@@ -240,12 +204,7 @@ fn failure_of(outcome: &CommandOutcome) -> Option<String> {
     }
 }
 
-fn handle_task_end(
-    state: &mut WorkerState,
-    result: Result<(), OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn handle_task_end(state: &mut WorkerState, result: Result<(), OpFailure>) {
     state.reported(Outstanding::End);
     state.held = false;
     let Work::Ending(job, outcome) = &state.work else { return };
@@ -257,7 +216,7 @@ fn handle_task_end(
                     from: Some(state.me.name.to_string()),
                     task_id: job.id.to_string(),
                     task_subject: Some(job.subject.clone()),
-                    timestamp: Some(now.iso()),
+                    timestamp: Some(state.now.iso()),
                 };
                 state
                     .outbound
@@ -269,10 +228,10 @@ fn handle_task_end(
         Err(lost) if lost.lasting => {
             let text =
                 format!("task #{} ended, but its result was not recorded: {}", job.id, lost.text);
-            effects.push(WorkerEffect::Print(text.clone()));
-            effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
+            state.print(text.clone());
+            state.effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
         }
-        Err(late) => return state.complain(&late, now, effects),
+        Err(late) => return state.complain(&late),
     }
     state.work = Work::Idle;
     // Check for a shutdown request before claiming more work.
@@ -282,10 +241,10 @@ fn handle_task_end(
 
 /// Handles a hook's refusal after a successful command: the worker cannot improve the result, so
 /// the task fails.
-fn handle_refusal(state: &mut WorkerState, reason: String, effects: &mut Vec<WorkerEffect>) {
+fn handle_refusal(state: &mut WorkerState, reason: String) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
-    effects.push(WorkerEffect::Print(reason.clone()));
+    state.effects.push(WorkerEffect::Print(reason.clone()));
     *outcome = CommandOutcome {
         exit_code: None,
         signal: None,
@@ -294,12 +253,7 @@ fn handle_refusal(state: &mut WorkerState, reason: String, effects: &mut Vec<Wor
     };
 }
 
-fn handle_done(
-    state: &mut WorkerState,
-    result: Result<(), OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn handle_done(state: &mut WorkerState, result: Result<(), OpFailure>) {
     state.reported(Outstanding::OutboundOp);
     match result {
         Ok(()) => {
@@ -307,46 +261,46 @@ fn handle_done(
             state.outbound.pop_front();
         }
         Err(failure) => {
-            state.complain(&failure, now, effects);
+            state.complain(&failure);
             if failure.lasting {
                 state.outbound.pop_front();
-                effects.push(WorkerEffect::Member(MemberEffect::Warn(failure.text)));
+                state.effects.push(WorkerEffect::Member(MemberEffect::Warn(failure.text)));
             }
         }
     }
 }
 
 /// Exits without a shutdown request, after cancelling a running command.
-fn leave(state: &mut WorkerState, code: i32, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
+fn leave(state: &mut WorkerState, code: i32) {
     if state.leaving.is_some() {
         return;
     }
-    state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
+    state.leaving = Some(Leaving { code, by: state.now.plus_ms(LEAVE_MS) });
     if matches!(state.work, Work::Running(_) | Work::Stopping { .. }) {
-        effects.push(WorkerEffect::Cancel { grace_ms: stop::CANCEL_MS });
+        state.effects.push(WorkerEffect::Cancel { grace_ms: stop::CANCEL_MS });
     }
 }
 
 /// Chooses the next effect; at most one operation is outstanding.
-fn advance(state: &mut WorkerState, now: Timestamp, effects: &mut Vec<WorkerEffect>) {
+fn advance(state: &mut WorkerState) {
     if state.end.is_some() {
         return;
     }
     if let Some(leaving) = state.leaving {
         let runs = matches!(state.work, Work::Running(_) | Work::Stopping { .. });
-        state.end = (!runs || leaving.by <= now).then_some(leaving.code);
+        state.end = (!runs || leaving.by <= state.now).then_some(leaving.code);
         return;
     }
-    stop::end_late_command(state, effects);
-    stop::end_command(state, effects);
-    answer_requests(state, now);
-    if state.asked.is_some() || state.pause_until.is_some_and(|until| now < until) {
+    stop::end_late_command(state);
+    stop::end_command(state);
+    answer_requests(state);
+    if state.asked.is_some() || state.pause_until.is_some_and(|until| state.now < until) {
         return;
     }
     state.pause_until = None;
     if let Some((asked, effect)) = next(state) {
         state.asked = Some(asked);
-        effects.push(effect);
+        state.effects.push(effect);
     }
 }
 
@@ -387,13 +341,13 @@ fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect)> {
 }
 
 /// Agrees to shutdown requests once no command runs.
-fn answer_requests(state: &mut WorkerState, now: Timestamp) {
+fn answer_requests(state: &mut WorkerState) {
     match &state.work {
         // The outstanding claim may yield a task, which makes the worker busy.
         Work::Idle if state.asked == Some(Outstanding::Claim) => {}
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {
-                let answer = pending.approval(&state.me, now);
+                let answer = pending.approval(&state.me, state.now);
                 state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
                 state.agreed = true;
             }

@@ -13,6 +13,8 @@ use model::time::Timestamp;
 
 /// Delay before a retry, in milliseconds.
 pub(super) const PAUSE_MS: u64 = 1000;
+/// Delay after a failure that a retry does not mend soon, in milliseconds.
+pub(super) const LONG_PAUSE_MS: u64 = 60_000;
 
 /// The identity and placement of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,6 +189,8 @@ pub(crate) struct WorkerState {
     pub(super) me: Me,
     /// Time of the last event.
     pub(super) now: Timestamp,
+    /// Effects of the current step.
+    pub(super) effects: Vec<WorkerEffect>,
     /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
     pub(super) work: Work,
@@ -233,6 +237,7 @@ impl WorkerState {
         WorkerState {
             me,
             now: Timestamp::default(),
+            effects: Vec::new(),
             needs_approval,
             work: Work::Idle,
             asked: None,
@@ -262,19 +267,19 @@ impl WorkerState {
         }
     }
 
+    /// Prints a text in the pane.
+    pub(super) fn print(&mut self, text: String) {
+        self.effects.push(WorkerEffect::Print(text));
+    }
+
     /// Prints a failure once, and delays the next attempt if a retry can help.
-    pub(super) fn complain(
-        &mut self,
-        failure: &OpFailure,
-        now: Timestamp,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
+    pub(super) fn complain(&mut self, failure: &OpFailure) {
         if !failure.lasting {
-            self.pause_until = Some(now.plus_ms(PAUSE_MS));
+            self.pause_until = Some(self.now.plus_ms(PAUSE_MS));
         }
         if self.complaint.as_ref() != Some(&failure.text) {
             self.complaint = Some(failure.text.clone());
-            effects.push(WorkerEffect::Print(format!("{}: {}", self.who(), failure.text)));
+            self.print(format!("{}: {}", self.who(), failure.text));
         }
     }
 

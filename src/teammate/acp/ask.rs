@@ -3,7 +3,6 @@
 
 use super::super::effect::OutboundOp;
 use super::super::words::AgentRole;
-use super::effect::Effect;
 use super::face::ConversationUpdate;
 use super::state::{FiledQuestion, State};
 use acp::{AgentQuestion, AgentToolCall, OptionKind, QuestionId, ToolContent, ToolKind};
@@ -14,7 +13,6 @@ use model::mail::protocol::{
     PlanApprovalResponse,
 };
 use model::text;
-use model::time::Timestamp;
 use serde_json::{Map, Value, json};
 
 /// Maximum length of the arguments of a tool in a description, in characters.
@@ -23,20 +21,20 @@ const ARGUMENTS: usize = 500;
 const REASON: usize = 500;
 
 /// Files a question. That of an agent lead is answered in its terminal.
-pub(super) fn file(state: &mut State, question: &AgentQuestion, now: Timestamp) {
+pub(super) fn file(state: &mut State, question: &AgentQuestion) {
     if state.role == AgentRole::Lead || state.teamless {
         return;
     }
     state.asked += 1;
     let run = &state.me.incarnation.as_str()[..8];
     let kind = if question.plan.is_some() { "plan" } else { "perm" };
-    let id = format!("{kind}-{}-{run}-{}", now.0, state.asked);
+    let id = format!("{kind}-{}-{run}-{}", state.now.0, state.asked);
     let request = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
     let input = input(&question.tool);
     let message = match &question.plan {
         Some(plan) => Message::PlanApprovalRequest(PlanApprovalRequest {
             from: Some(state.me.name.to_string()),
-            timestamp: Some(now.iso()),
+            timestamp: Some(state.now.iso()),
             plan_file_path: None,
             plan_content: Some(plan.clone()),
             request_id: id,
@@ -170,12 +168,7 @@ fn command(input: &Map<String, Value>, title: &str) -> Option<String> {
 }
 
 /// Handles the choice of a person in the pane.
-pub(super) fn answer_in_pane(
-    state: &mut State,
-    id: QuestionId,
-    option: &str,
-    effects: &mut Vec<Effect>,
-) {
+pub(super) fn answer_in_pane(state: &mut State, id: QuestionId, option: &str) {
     let chosen = state.session.questions().find(|question| question.id == id);
     let chosen = chosen.and_then(|question| question.options.iter().find(|one| one.id == option));
     let Some((kind, name)) = chosen.map(|chosen| (chosen.kind, chosen.name.clone())) else {
@@ -195,7 +188,7 @@ pub(super) fn answer_in_pane(
         None => "answered",
     };
     let words = format!("{verdict} here: {}", text::short(&name, 80));
-    effects.push(Effect::Show(ConversationUpdate::Decided { id, words }));
+    state.show(ConversationUpdate::Decided { id, words });
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
     }
@@ -211,8 +204,8 @@ fn answer(state: &mut State, id: QuestionId, option: Option<&str>) -> bool {
 }
 
 /// Ends the request of a question that the agent has withdrawn.
-pub(super) fn withdrawn(state: &mut State, id: QuestionId, effects: &mut Vec<Effect>) {
-    effects.push(Effect::Show(ConversationUpdate::Decided { id, words: "withdrawn".to_owned() }));
+pub(super) fn withdrawn(state: &mut State, id: QuestionId) {
+    state.show(ConversationUpdate::Decided { id, words: "withdrawn".to_owned() });
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
         state.outbox.push(OutboundOp::Withdraw(filed.request, None));
     }
@@ -234,11 +227,7 @@ pub(super) enum AnswerEffect {
 }
 
 /// Gives the lead's answer to the agent.
-pub(super) fn answered(
-    state: &mut State,
-    response: &PermissionResponse,
-    effects: &mut Vec<Effect>,
-) -> AnswerEffect {
+pub(super) fn answered(state: &mut State, response: &PermissionResponse) -> AnswerEffect {
     let (allowed, reason) = match &response.verdict {
         PermissionVerdict::Allowed { updated_input: Some(input), .. }
             if is_other_input(state, &response.request_id, input) =>
@@ -250,7 +239,7 @@ pub(super) fn answered(
             (false, Some(error.clone()).filter(|error| error != DENIED))
         }
     };
-    decide(state, &response.request_id, (allowed, reason), effects)
+    decide(state, &response.request_id, (allowed, reason))
 }
 
 /// Returns true for an input that the request did not have: the agent would use its own.
@@ -260,19 +249,14 @@ fn is_other_input(state: &State, request: &str, given: &Value) -> bool {
 }
 
 /// The same for a plan.
-pub(super) fn plan_answered(
-    state: &mut State,
-    response: &PlanApprovalResponse,
-    effects: &mut Vec<Effect>,
-) -> AnswerEffect {
-    decide(state, &response.request_id, (response.approved, response.feedback.clone()), effects)
+pub(super) fn plan_answered(state: &mut State, response: &PlanApprovalResponse) -> AnswerEffect {
+    decide(state, &response.request_id, (response.approved, response.feedback.clone()))
 }
 
 fn decide(
     state: &mut State,
     request: &str,
     (allowed, reason): (bool, Option<String>),
-    effects: &mut Vec<Effect>,
 ) -> AnswerEffect {
     let run = format!("-{}-", &state.me.incarnation.as_str()[..8]);
     let Some(filed) = take_filed(state, |filed| filed.request.as_str() == request) else {
@@ -295,10 +279,7 @@ fn decide(
         (true, None) => "the agent has no option to allow it once",
         (false, _) => "denied by the lead",
     };
-    effects.push(Effect::Show(ConversationUpdate::Decided {
-        id: filed.question,
-        words: verdict.to_owned(),
-    }));
+    state.show(ConversationUpdate::Decided { id: filed.question, words: verdict.to_owned() });
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     if is_taken && (reason.is_some() || allowed && option.is_none()) {
         // An answer has no text, and in most agents a rejection ends the turn.

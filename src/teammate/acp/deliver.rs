@@ -2,7 +2,6 @@
 //! lasted for a second, or has ended (AC-01). Before it is sent that is journaled, so that a later
 //! run knows which messages are in doubt, and looks for them in the loaded conversation.
 
-use super::super::effect::MemberEffect;
 use super::super::words::AgentRole;
 use super::effect::Effect;
 use super::face::ConversationUpdate;
@@ -12,7 +11,6 @@ use model::mail::envelope::Envelope;
 use model::mail::protocol::{MAIL_HEADING, render_for_agent};
 use model::team::event::EventKind;
 use model::text::line_breaks;
-use model::time::Timestamp;
 
 /// Bytes of the messages of one prompt. All agents that were tried accept 100 kB.
 const MOST_BYTES: usize = 64 * 1024;
@@ -29,7 +27,7 @@ const IN_DOUBT: &str = "possibly a repetition: it was sent before without a rece
 
 /// Decides about the messages that an earlier run has sent without a receipt: those in the loaded
 /// conversation were received.
-pub(super) fn settle_doubts(state: &mut State, found: &[String], effects: &mut Vec<Effect>) {
+pub(super) fn settle_doubts(state: &mut State, found: &[String]) {
     let received: Vec<String> =
         found.iter().filter(|id| state.in_doubt.remove(*id)).cloned().collect();
     if received.is_empty() {
@@ -37,30 +35,30 @@ pub(super) fn settle_doubts(state: &mut State, found: &[String], effects: &mut V
     }
     state.waiting.retain(|envelope| !received.contains(&envelope.msg_id));
     state.handled.extend(received.iter().cloned());
-    effects.push(Effect::Member(MemberEffect::Acknowledge(received)));
+    state.acknowledge(received);
 }
 
 /// Looks for messages in doubt in a replayed prompt that came after the session was ready.
-pub(super) fn replayed(state: &mut State, text: &str, effects: &mut Vec<Effect>) {
+pub(super) fn replayed(state: &mut State, text: &str) {
     let found: Vec<String> =
         state.in_doubt.iter().filter(|id| text.contains(*id)).cloned().collect();
     if state.session.is_ready() && state.turn.is_none() {
-        settle_doubts(state, &found, effects);
+        settle_doubts(state, &found);
     }
 }
 
 /// Sends the next prompt if the agent is free: what a person has typed, or else the waiting mail.
-pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn begin(state: &mut State) {
     if !state.is_free() || state.agreed {
         return;
     }
     if let Some(text) = state.typed.pop_front() {
-        send(state, TYPED, Vec::new(), &text, now);
-        effects.push(Effect::Show(ConversationUpdate::Prompt { from: Sender::Typed, text }));
+        send(state, TYPED, Vec::new(), &text);
+        state.show(ConversationUpdate::Prompt { from: Sender::Typed, text });
         return;
     }
     let pauses = [state.limited_until(), state.settled_at()];
-    let is_paused = pauses.into_iter().flatten().any(|until| now < until);
+    let is_paused = pauses.into_iter().flatten().any(|until| state.now < until);
     if !state.outbox.accepted || state.teamless || is_paused || state.waiting.is_empty() {
         return;
     }
@@ -68,35 +66,35 @@ pub(super) fn begin(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     let mail: Vec<Envelope> = state.waiting.drain(..count).collect();
     let ids: Vec<String> = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
     let text = mail.iter().map(|envelope| render(state, envelope)).collect::<Vec<_>>();
-    journal_submitted(state, &ids, effects);
+    journal_submitted(state, &ids);
     let tag = ids[0].clone();
-    send(state, &tag, ids, &joined(state, &text), now);
-    effects.extend(mail.into_iter().map(|envelope| {
+    send(state, &tag, ids, &joined(state, &text));
+    state.effects.extend(mail.into_iter().map(|envelope| {
         let from = Sender::Mail(envelope.from);
         Effect::Show(ConversationUpdate::Prompt { from, text: envelope.text })
     }));
 }
 
 /// Journals messages that are sent now. Those in doubt are so no longer.
-fn journal_submitted(state: &mut State, ids: &[String], effects: &mut Vec<Effect>) {
+fn journal_submitted(state: &mut State, ids: &[String]) {
     let (again, first): (Vec<String>, Vec<String>) =
         ids.iter().cloned().partition(|id| state.in_doubt.remove(id));
     for (ids, reason) in [(first, None), (again, Some(IN_DOUBT.to_owned()))] {
         if !ids.is_empty() {
-            effects.push(Effect::Journal { kind: EventKind::MessageSubmitted, ids, reason });
+            state.effects.push(Effect::Journal { kind: EventKind::MessageSubmitted, ids, reason });
         }
     }
 }
 
-fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str, now: Timestamp) {
+fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str) {
     state.session.prompt(tag, text);
     (state.failure, state.limit) = (None, None);
     state.last_words.clear();
     state.turn = Some(RunningPrompt {
         ids,
         is_received: false,
-        stored_at: now.plus_ms(STORED_MS),
-        heard_at: now,
+        stored_at: state.now.plus_ms(STORED_MS),
+        heard_at: state.now,
         is_silent: false,
     });
     state.turns += 1;
@@ -143,35 +141,35 @@ pub(super) fn received(state: &mut State) {
 
 /// Acknowledges what the agent has received and stored: one that is killed before that knows
 /// nothing of it (AC-02).
-pub(super) fn acknowledge_stored(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let is_stored = |turn: &&mut RunningPrompt| turn.is_received && turn.stored_at <= now;
+pub(super) fn acknowledge_stored(state: &mut State) {
+    let is_stored = |turn: &&mut RunningPrompt| turn.is_received && turn.stored_at <= state.now;
     let Some(turn) = state.turn.as_mut().filter(is_stored) else { return };
     let ids = std::mem::take(&mut turn.ids);
-    acknowledge(state, ids, effects);
+    acknowledge(state, ids);
 }
 
-fn acknowledge(state: &mut State, ids: Vec<String>, effects: &mut Vec<Effect>) {
+fn acknowledge(state: &mut State, ids: Vec<String>) {
     if ids.is_empty() {
         return;
     }
     state.handled.extend(ids.iter().cloned());
-    effects.push(Effect::Member(MemberEffect::Acknowledge(ids)));
+    state.acknowledge(ids);
 }
 
 /// A turn has ended. One that has failed before it began leaves its messages with the agent, whose
 /// conversation may have them: they are not sent again, since the failure is reported.
-pub(super) fn turn_ended(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn turn_ended(state: &mut State) {
     let Some(turn) = state.turn.take() else { return };
-    acknowledge(state, turn.ids, effects);
+    acknowledge(state, turn.ids);
     for steered in state.steered.values_mut() {
-        steered.reply_by.get_or_insert(now.plus_ms(REPLY_MS));
+        steered.reply_by.get_or_insert(state.now.plus_ms(REPLY_MS));
     }
 }
 
 /// Reads urgent messages again whose turn has ended without a reply to them. The agent may have
 /// taken them (AC-07).
-pub(super) fn give_up_replies(state: &mut State, now: Timestamp) {
-    let is_late = |steered: &SteeredMail| steered.reply_by.is_some_and(|by| by <= now);
+pub(super) fn give_up_replies(state: &mut State) {
+    let is_late = |steered: &SteeredMail| steered.reply_by.is_some_and(|by| by <= state.now);
     let late: Vec<SteeredMail> =
         state.steered.extract_if(.., |_, steered| is_late(steered)).map(|(_, mail)| mail).collect();
     state.outbox.mail_due |= !late.is_empty();
@@ -179,7 +177,7 @@ pub(super) fn give_up_replies(state: &mut State, now: Timestamp) {
 }
 
 /// Takes urgent messages into the running turn, or cancels it, once per message.
-pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
+pub(super) fn advance_urgent(state: &mut State) {
     let is_received = state.turn.as_ref().is_some_and(|turn| turn.is_received);
     let is_new =
         |envelope: &&Envelope| envelope.urgent && !state.interrupted.contains(&envelope.msg_id);
@@ -195,36 +193,31 @@ pub(super) fn advance_urgent(state: &mut State, effects: &mut Vec<Effect>) {
         state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
         let steered = SteeredMail { turn: state.turns, ids: ids.clone(), reply_by: None };
         state.steered.insert(ids[0].clone(), steered);
-        journal_submitted(state, &ids, effects);
-        effects.extend(urgent.into_iter().map(|envelope| {
+        journal_submitted(state, &ids);
+        state.effects.extend(urgent.into_iter().map(|envelope| {
             let from = Sender::Mail(envelope.from);
             Effect::Show(ConversationUpdate::Prompt { from, text: envelope.text })
         }));
     } else if state.session.cancel() {
         let (kind, reason) = (EventKind::TurnInterrupted, None);
-        effects.push(Effect::Journal { kind, ids, reason });
+        state.effects.push(Effect::Journal { kind, ids, reason });
     }
 }
 
 /// Handles the result of a message for the running turn. A refused one is read again, and becomes
 /// a prompt.
-pub(super) fn steered(
-    state: &mut State,
-    tag: &str,
-    result: Result<(), String>,
-    effects: &mut Vec<Effect>,
-) {
+pub(super) fn steered(state: &mut State, tag: &str, result: Result<(), String>) {
     let Some(SteeredMail { turn, ids, .. }) = state.steered.remove(tag) else { return };
     match result {
-        Ok(()) => acknowledge(state, ids, effects),
+        Ok(()) => acknowledge(state, ids),
         Err(why) => {
             let text = format!("its turn takes no message: {why}");
-            effects.push(Effect::Member(MemberEffect::Warn(text)));
+            state.warn(text);
             state.outbox.mail_due = true;
             // The next turn is not meant.
             if turn == state.turns && state.session.cancel() {
                 let (kind, reason) = (EventKind::TurnInterrupted, None);
-                effects.push(Effect::Journal { kind, ids, reason });
+                state.effects.push(Effect::Journal { kind, ids, reason });
             }
         }
     }

@@ -1,10 +1,10 @@
 //! The step of a member over ACP: a function of its state, an event and the time.
 
-use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::effect::OutboundOp;
 use super::super::event::{MemberEvent, Requests};
 use super::super::outbox::Activity;
-use super::super::react::mail as worker_mail;
-use super::super::state::{Leaving, PAUSE_MS, Pending, follow_clock};
+use super::super::react::mail::accept;
+use super::super::state::{Leaving, follow_clock};
 use super::super::words::{self, AgentRole};
 use super::ask::{self, AnswerEffect};
 use super::deliver;
@@ -19,8 +19,8 @@ use acp::{
 use conversation::ConversationStatus;
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
 use model::mail::protocol::news::is_for_agent_lead;
-use model::mail::protocol::{Message, ShutdownRequestBody};
 use model::members::mode::Mode;
 use model::members::rate_limit::LimitHit;
 use model::members::usage::Usage;
@@ -31,8 +31,6 @@ use model::time::Timestamp;
 const LEAVE_MS: u64 = 15_000;
 /// Time in milliseconds to send what is queued after the agent has exited.
 const CLOSE_MS: u64 = 5000;
-/// Delay in milliseconds after a failure that a retry does not mend soon.
-const LONG_PAUSE_MS: u64 = 60_000;
 
 impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
@@ -54,7 +52,6 @@ impl State {
 
 /// Applies an event to the state and returns the effects to execute.
 pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
-    let mut effects = Vec::new();
     let of_turn = state.turn.iter_mut().flat_map(|turn| [&mut turn.heard_at, &mut turn.stored_at]);
     let times = [
         state.outbox.pause_until.as_mut(),
@@ -66,114 +63,82 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     follow_clock(&mut state.now, now, times.into_iter().flatten().chain(of_turn).chain(replies));
     match event {
         Event::Output(bytes) => {
-            note_output(state, now);
+            note_output(state);
             for report in state.session.receive(&bytes) {
-                handle_report(state, report, now, &mut effects);
+                handle_report(state, report);
             }
         }
         Event::Typed(text) => state.typed.push_back(text),
         Event::Cancelled => drop(state.session.cancel()),
         Event::Dropped => state.typed.clear(),
-        Event::Chosen { id, option } => ask::answer_in_pane(state, id, &option, &mut effects),
-        Event::Left => leave(state, 0, now, &mut effects),
-        Event::Member(event) => handle_member_event(state, event, now, &mut effects),
-        Event::Ended { code, said } => handle_end(state, code, said, now, &mut effects),
-        Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
+        Event::Chosen { id, option } => ask::answer_in_pane(state, id, &option),
+        Event::Left => leave(state, 0),
+        Event::Member(event) => handle_member_event(state, event),
+        Event::Ended { code, said } => handle_end(state, code, said),
+        Event::Signal(signal) => leave(state, signal.exit_code()),
         Event::Tick => {}
     }
-    advance(state, now, &mut effects);
-    effects
+    advance(state);
+    std::mem::take(&mut state.effects)
 }
 
-fn handle_member_event(
-    state: &mut State,
-    event: MemberEvent,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
-    let complaint = match event {
+fn handle_member_event(state: &mut State, event: MemberEvent) {
+    match event {
         MemberEvent::Mail { mail, requests } => {
             state.outbox.mail_due = false;
-            read(state, mail, &requests, now, effects);
-            None
-        }
-        MemberEvent::NoMail(failure) => {
-            let complaint = state.outbox.complain(&failure, now);
-            state.outbox.mail_due = true;
-            let pause = if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS };
-            state.outbox.pause_until = Some(now.plus_ms(pause));
-            complaint
-        }
-        MemberEvent::NotMarked(failure) => {
-            state.outbox.mail_due |= !failure.lasting;
-            state.outbox.complain(&failure, now)
+            read(state, mail, &requests);
         }
         MemberEvent::Requests(requests) => {
             state.pending.retain(|pending| !pending.is_ended(&requests));
-            None
         }
-        MemberEvent::Accepted(recorded) => {
-            state.outbox.accept(recorded);
-            None
-        }
-        MemberEvent::Done(result) => state.outbox.handle_done(result, now),
         MemberEvent::Over(_) if state.role == AgentRole::Lead => {
             state.waiting.clear();
             state.teamless = true;
-            None
         }
-        MemberEvent::Over(_) => {
-            leave(state, 0, now, effects);
-            None
-        }
-    };
-    effects.extend(complaint.map(Effect::Member));
+        MemberEvent::Over(_) => leave(state, 0),
+        event => state.effects.extend(state.outbox.handle(event, state.now).map(Effect::Member)),
+    }
 }
 
 /// Ends the silence of the turn. Some updates have no report, and reports also follow from calls of
 /// this side.
-fn note_output(state: &mut State, now: Timestamp) {
+fn note_output(state: &mut State) {
     let Some(turn) = &mut state.turn else { return };
-    turn.heard_at = now;
+    turn.heard_at = state.now;
     if std::mem::take(&mut turn.is_silent) {
         state.outbox.push(OutboundOp::Remark(None));
     }
 }
 
-fn handle_report(
-    state: &mut State,
-    report: SessionReport,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
-    effects.push(Effect::Show(ConversationUpdate::Report(Box::new(report.clone()))));
+fn handle_report(state: &mut State, report: SessionReport) {
+    state.show(ConversationUpdate::Report(Box::new(report.clone())));
     match report {
-        SessionReport::Initialized(agent) => greet(state, &agent, effects),
+        SessionReport::Initialized(agent) => greet(state, &agent),
         SessionReport::Ready { session, found, .. } => {
-            state.ready_at = now;
-            deliver::settle_doubts(state, &found, effects);
+            state.ready_at = state.now;
+            deliver::settle_doubts(state, &found);
             if state.role == AgentRole::Teammate {
                 state.outbox.push(OutboundOp::Session(session));
             }
         }
         SessionReport::Refused(failure) => {
             let words = text::short(&failure.said, 300);
-            effects.push(Effect::Member(MemberEffect::Warn(words)));
-            leave(state, 1, now, effects);
+            state.warn(words);
+            leave(state, 1);
         }
         SessionReport::Text { message, text } => keep_last_words(state, message, &text),
         SessionReport::Tool(call) => note_changes(state, &call),
         SessionReport::Model(model) => state.model = Some(model),
         SessionReport::Received { .. } => deliver::received(state),
-        SessionReport::Steered { tag, result } => deliver::steered(state, &tag, result, effects),
-        SessionReport::Asked(question) => ask::file(state, &question, now),
-        SessionReport::Withdrawn { id } => ask::withdrawn(state, id, effects),
-        SessionReport::Ended(end) => end_turn(state, end, now, effects),
+        SessionReport::Steered { tag, result } => deliver::steered(state, &tag, result),
+        SessionReport::Asked(question) => ask::file(state, &question),
+        SessionReport::Withdrawn { id } => ask::withdrawn(state, id),
+        SessionReport::Ended(end) => end_turn(state, end),
         SessionReport::Fault(text) => {
             let text = format!("from its agent: {}", text::short(&text, 200));
-            effects.push(Effect::Member(MemberEffect::Warn(text)));
+            state.warn(text);
         }
-        SessionReport::User(text) => deliver::replayed(state, &text, effects),
+        SessionReport::User(text) => deliver::replayed(state, &text),
         SessionReport::Thought(_)
         | SessionReport::Plan(_)
         | SessionReport::Commands(_)
@@ -186,7 +151,7 @@ fn handle_report(
 
 /// Warns of an agent that is older than the one with which its profile was tried: npm installs an
 /// old version without a word if Node is too old for the latest.
-fn greet(state: &State, agent: &AgentInfo, effects: &mut Vec<Effect>) {
+fn greet(state: &mut State, agent: &AgentInfo) {
     let numbers = |version: &str| -> Vec<u64> {
         version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
     };
@@ -203,8 +168,8 @@ fn greet(state: &State, agent: &AgentInfo, effects: &mut Vec<Effect>) {
         text::short(&agent.version, 40),
         install.unwrap_or_default()
     );
-    effects.push(Effect::Show(ConversationUpdate::Notice(text.clone())));
-    effects.push(Effect::Member(MemberEffect::Warn(text)));
+    state.show(ConversationUpdate::Notice(text.clone()));
+    state.warn(text);
 }
 
 fn keep_last_words(state: &mut State, message: Option<String>, text: &str) {
@@ -229,8 +194,8 @@ fn note_changes(state: &mut State, call: &AgentToolCall) {
     }
 }
 
-fn end_turn(state: &mut State, end: EndedTurn, now: Timestamp, effects: &mut Vec<Effect>) {
-    deliver::turn_ended(state, now, effects);
+fn end_turn(state: &mut State, end: EndedTurn) {
+    deliver::turn_ended(state);
     if let Some(used) = end.usage.filter(|_| state.role == AgentRole::Teammate) {
         state.outbox.push(OutboundOp::Usage(state.model.clone(), usage(&used)));
     }
@@ -242,7 +207,8 @@ fn end_turn(state: &mut State, end: EndedTurn, now: Timestamp, effects: &mut Vec
             state.failure = Some(AgentFailure { kind: FailureKind::Other, said });
         }
         Outcome::Failed(failure) if failure.kind == FailureKind::Limited => {
-            state.limit = Some((LimitHit::of_text(&failure.said, now, &state.zone), now));
+            state.limit =
+                Some((LimitHit::of_text(&failure.said, state.now, &state.zone), state.now));
         }
         Outcome::Failed(failure) => state.failure = Some(failure),
     }
@@ -259,54 +225,42 @@ fn usage(used: &TokenUsage) -> Usage {
 }
 
 /// Handles the exit of the agent. One that was not asked to end has failed, whatever its exit code.
-fn handle_end(
-    state: &mut State,
-    code: i32,
-    said: Option<String>,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn handle_end(state: &mut State, code: i32, said: Option<String>) {
     if state.closing.is_some() {
         return;
     }
-    end_session(state, now, effects);
+    end_session(state);
     let Some(leaving) = state.leaving else {
         let said = said.map(|said| format!("; it said last: {said}")).unwrap_or_default();
         let words = format!("the agent has exited with code {code}{said}");
-        effects.push(Effect::Show(ConversationUpdate::Notice(words)));
-        return close(state, if code == 0 { 1 } else { code }, now);
+        state.show(ConversationUpdate::Notice(words));
+        return close(state, if code == 0 { 1 } else { code });
     };
     if let Some(said) = said.filter(|_| leaving.code != 0) {
-        effects.push(Effect::Show(ConversationUpdate::Notice(said)));
+        state.show(ConversationUpdate::Notice(said));
     }
-    close(state, leaving.code, now);
+    close(state, leaving.code);
 }
 
 /// Ends the turn and the questions of an agent that is gone.
-fn end_session(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn end_session(state: &mut State) {
     // A message without a receipt stays unread, and the next run looks for it.
     if let Some(turn) = &mut state.turn {
         turn.ids.clear();
     }
     for report in state.session.end() {
-        handle_report(state, report, now, effects);
+        handle_report(state, report);
     }
 }
 
 /// Ends this program once what is queued is sent, or in time if the files of the team fail.
-fn close(state: &mut State, code: i32, now: Timestamp) {
-    state.closing.get_or_insert(Leaving { code, by: now.plus_ms(CLOSE_MS) });
+fn close(state: &mut State, code: i32) {
+    state.closing.get_or_insert(Leaving { code, by: state.now.plus_ms(CLOSE_MS) });
 }
 
 /// Sorts the mail: handles shutdown requests and answers to questions, queues messages for the
 /// agent, and marks the rest as read.
-fn read(
-    state: &mut State,
-    mail: Vec<Envelope>,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn read(state: &mut State, mail: Vec<Envelope>, requests: &Requests) {
     let mut done = Vec::new();
     let is_unread = |id: &String| mail.iter().any(|e| e.msg_id == *id && !e.read);
     state.waiting.retain(|envelope| is_unread(&envelope.msg_id));
@@ -320,7 +274,7 @@ fn read(
             // The lead's loop marks all other messages as read.
             state.waiting.extend(is_for_agent_lead(&envelope).then(|| words::for_lead(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
-            || !is_for_agent(state, &envelope, requests, now, effects)
+            || !is_for_agent(state, &envelope, requests)
         {
             state.handled.insert(envelope.msg_id.clone());
             done.push(envelope.msg_id);
@@ -329,17 +283,11 @@ fn read(
         }
     }
     if !done.is_empty() {
-        effects.push(Effect::Member(MemberEffect::Acknowledge(done)));
+        state.acknowledge(done);
     }
 }
 
-fn is_for_agent(
-    state: &mut State,
-    envelope: &Envelope,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) -> bool {
+fn is_for_agent(state: &mut State, envelope: &Envelope, requests: &Requests) -> bool {
     let message = Message::parse(&envelope.text);
     let is_of_lead = envelope.from == LEAD;
     match &message {
@@ -352,23 +300,27 @@ fn is_for_agent(
         | Message::SandboxPermissionResponse(_) => return true,
         // Only the lead may answer (SEC-04).
         Message::PermissionResponse(answer) if is_of_lead => {
-            return ask::answered(state, answer, effects) == AnswerEffect::None;
+            return ask::answered(state, answer) == AnswerEffect::None;
         }
         Message::PlanApprovalResponse(answer) if is_of_lead => {
-            let effect = ask::plan_answered(state, answer, effects);
+            let effect = ask::plan_answered(state, answer);
             // An agent whose profile has no modes keeps its own.
             let has_modes = !state.facts.modes.is_empty();
             let mode = answer.permission_mode.as_deref().filter(|_| has_modes);
             if let Some(mode) = mode.filter(|_| effect == AnswerEffect::Allowed) {
-                change_mode(state, mode, effects);
+                change_mode(state, mode);
             }
             return effect == AnswerEffect::None;
         }
         Message::PermissionResponse(_) | Message::PlanApprovalResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
-            handle_shutdown_request(state, envelope, asked, requests, now, effects);
+            let (me, honoured) = (&state.me, &mut state.honoured);
+            match accept(me, honoured, &envelope.from, asked, requests, state.now) {
+                Ok(pending) => state.pending.push(pending),
+                Err(text) => state.warn(text),
+            }
         }
-        Message::ModeSetRequest(asked) if is_of_lead => change_mode(state, &asked.mode, effects),
+        Message::ModeSetRequest(asked) if is_of_lead => change_mode(state, &asked.mode),
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)
@@ -378,24 +330,24 @@ fn is_for_agent(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_) => {
             let from = text::short(&envelope.from, 60);
-            effects.push(Effect::Member(MemberEffect::Warn(format!(
+            state.warn(format!(
                 "ignored a {} from {from}: this program cannot handle it",
                 message.kind()
-            ))));
+            ));
         }
     }
     false
 }
 
 /// Asks the agent for the mode that its profile has for `mode`.
-fn change_mode(state: &mut State, mode: &str, effects: &mut Vec<Effect>) {
+fn change_mode(state: &mut State, mode: &str) {
     let words = mode.parse::<Mode>().ok().and_then(|mode| state.facts.modes.get(&mode));
     match words.map(String::as_str).map(mode_choice) {
         Some(mode) => state.session.set_mode(&mode),
         None => {
             let mode = text::short(mode, 40);
             let text = format!("ignored the mode `{mode}`: its profile has no such mode");
-            effects.push(Effect::Member(MemberEffect::Warn(text)));
+            state.warn(text);
         }
     }
 }
@@ -408,103 +360,81 @@ pub(super) fn mode_choice(words: &str) -> ModeChoice {
     }
 }
 
-fn handle_shutdown_request(
-    state: &mut State,
-    envelope: &Envelope,
-    asked: &ShutdownRequestBody,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
-    match worker_mail::valid(&state.me, &state.honoured, &envelope.from, asked, requests) {
-        Ok(request) => {
-            state.honoured.insert(request.id.clone());
-            state.pending.push(worker_mail::pending(request, now));
-        }
-        Err(problem) => {
-            let id = text::short(&asked.request_id, 120);
-            effects.push(Effect::Member(MemberEffect::Warn(format!(
-                "ignored shutdown request `{id}`: {problem}"
-            ))));
-        }
-    }
-}
-
-fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
+fn leave(state: &mut State, code: i32) {
     if let Some(closing) = state.closing {
         state.end.get_or_insert(closing.code);
     } else if state.leaving.is_none() {
-        state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
-        effects.push(Effect::End);
+        state.leaving = Some(Leaving { code, by: state.now.plus_ms(LEAVE_MS) });
+        state.effects.push(Effect::End);
     }
 }
 
 /// Derives the next effects from the current state.
-fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn advance(state: &mut State) {
     if state.end.is_some() {
         return;
     }
-    if let Some(leaving) = state.leaving.filter(|leaving| leaving.by <= now) {
-        end_session(state, now, effects);
-        close(state, leaving.code, now);
+    if let Some(leaving) = state.leaving.filter(|leaving| leaving.by <= state.now) {
+        end_session(state);
+        close(state, leaving.code);
     }
     if let Some(closing) = state.closing {
-        if state.teamless || state.outbox.queue.is_empty() || closing.by <= now {
+        if state.teamless || state.outbox.queue.is_empty() || closing.by <= state.now {
             state.end = Some(closing.code);
         } else {
-            effects.extend(state.outbox.next(now).map(Effect::Member));
+            state.effects.extend(state.outbox.next(state.now).map(Effect::Member));
         }
         return;
     }
     if state.leaving.is_some() {
         return;
     }
-    deliver::acknowledge_stored(state, now, effects);
-    deliver::give_up_replies(state, now);
+    deliver::acknowledge_stored(state);
+    deliver::give_up_replies(state);
     if !state.teamless {
-        deliver::advance_urgent(state, effects);
+        deliver::advance_urgent(state);
     }
     if state.failure.is_some() || state.limit.is_some() {
         // The next prompt would hide it.
-        report_if_teammate(state, now);
+        report_if_teammate(state);
     }
-    deliver::begin(state, now, effects);
+    deliver::begin(state);
     let output = state.session.take_output();
     if !output.is_empty() {
-        effects.push(Effect::Write(output));
+        state.effects.push(Effect::Write(output));
     }
     // A change of mode can be refused without the agent.
     for report in state.session.receive(&[]) {
-        handle_report(state, report, now, effects);
+        handle_report(state, report);
     }
-    show_status(state, now, effects);
+    show_status(state);
     if state.teamless {
         return;
     }
-    report_if_teammate(state, now);
+    report_if_teammate(state);
     if state.role == AgentRole::Teammate {
-        answer_requests(state, now);
+        answer_requests(state);
     }
-    if state.agreed && state.outbox.is_empty(now) {
-        leave(state, 0, now, effects);
+    if state.agreed && state.outbox.is_empty(state.now) {
+        leave(state, 0);
         return;
     }
-    effects.extend(state.outbox.next(now).map(Effect::Member));
+    state.effects.extend(state.outbox.next(state.now).map(Effect::Member));
 }
 
-fn report_if_teammate(state: &mut State, now: Timestamp) {
+fn report_if_teammate(state: &mut State) {
     if state.role == AgentRole::Teammate && !state.teamless {
-        report_activity(state, now);
+        report_activity(state);
     }
 }
 
-fn report_activity(state: &mut State, now: Timestamp) {
+fn report_activity(state: &mut State) {
     let Some(activity) = state.activity() else { return };
     let works = activity == Activity::Working;
-    state.outbox.report(&state.me, activity, now);
+    state.outbox.report(&state.me, activity, state.now);
     let is_due = works && !state.is_asked();
     let Some(turn) = state.turn.as_mut().filter(|_| is_due) else { return };
-    if !turn.is_silent && now.since(turn.heard_at) >= SILENCE_MS {
+    if !turn.is_silent && state.now.since(turn.heard_at) >= SILENCE_MS {
         turn.is_silent = true;
         let since = turn.heard_at.iso();
         let reason = format!("silent since {since}: it may be retrying");
@@ -512,8 +442,8 @@ fn report_activity(state: &mut State, now: Timestamp) {
     }
 }
 
-fn show_status(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let silent = state.turn.as_ref().filter(|turn| now.since(turn.heard_at) >= SILENCE_MS);
+fn show_status(state: &mut State) {
+    let silent = state.turn.as_ref().filter(|turn| state.now.since(turn.heard_at) >= SILENCE_MS);
     let status = ConversationStatus {
         queued: state.waiting.len() + state.typed.len(),
         silent_since: silent.filter(|_| !state.is_asked()).map(|turn| turn.heard_at.0),
@@ -521,25 +451,14 @@ fn show_status(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     };
     if status != state.shown {
         state.shown = status.clone();
-        effects.push(Effect::Show(ConversationUpdate::Status(status)));
+        state.show(ConversationUpdate::Status(status));
     }
 }
 
-/// Answers shutdown requests. An idle agent agrees; a busy one waits until shortly before the
-/// deadline, since its turn may end in time, and then declines.
-fn answer_requests(state: &mut State, now: Timestamp) {
+/// Answers shutdown requests; an agent that waits for a prompt agrees.
+fn answer_requests(state: &mut State) {
     let is_idle = state.is_free() && state.typed.is_empty();
-    let (due, open): (Vec<Pending>, Vec<Pending>) = std::mem::take(&mut state.pending)
-        .into_iter()
-        .partition(|pending| is_idle || pending.answer_by <= now);
-    state.pending = open;
-    for pending in due {
-        let answer = if is_idle {
-            state.agreed = true;
-            pending.approval(&state.me, now)
-        } else {
-            pending.rejection(&state.me, state.excuse(), now)
-        };
-        state.outbox.push(OutboundOp::Send(Box::new(answer)));
-    }
+    let excuse = (!is_idle).then(|| state.excuse());
+    let pending = &mut state.pending;
+    state.agreed |= state.outbox.answer(&state.me, pending, excuse.as_deref(), state.now);
 }

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use jiff::tz::TimeZone;
 
+use super::super::effect::MemberEffect;
 use super::super::outbox::{Activity, MemberOutbox};
 use super::super::state::{Leaving, Me, Pending};
 use super::super::words::AgentRole;
+use super::effect::Effect;
+use super::face::ConversationUpdate;
 use acp::{AgentFailure, FailureKind, QuestionId, Session};
 use conversation::ConversationStatus;
 use model::id::RequestId;
@@ -77,6 +80,8 @@ pub(super) struct State {
     pub(super) me: Me,
     /// Time of the last event.
     pub(super) now: Timestamp,
+    /// Effects of the current step.
+    pub(super) effects: Vec<Effect>,
     pub(super) role: AgentRole,
     /// Set if the team is gone but the agent lead continues.
     pub(super) teamless: bool,
@@ -138,6 +143,7 @@ impl State {
         State {
             me,
             now: Timestamp::default(),
+            effects: Vec::new(),
             role,
             teamless: false,
             facts,
@@ -169,6 +175,21 @@ impl State {
             closing: None,
             end: None,
         }
+    }
+
+    /// Journals a warning.
+    pub(super) fn warn(&mut self, text: String) {
+        self.effects.push(Effect::Member(MemberEffect::Warn(text)));
+    }
+
+    /// Marks messages as read.
+    pub(super) fn acknowledge(&mut self, ids: Vec<String>) {
+        self.effects.push(Effect::Member(MemberEffect::Acknowledge(ids)));
+    }
+
+    /// Shows something to the person.
+    pub(super) fn show(&mut self, update: ConversationUpdate) {
+        self.effects.push(Effect::Show(update));
     }
 
     /// Returns whether the agent can take a prompt now.

@@ -19,48 +19,36 @@ const MARGIN_MS: u64 = 2000;
 const SHORT_MS: u64 = 5000;
 
 /// Handles each message once and acknowledges it.
-pub(super) fn read(
-    state: &mut WorkerState,
-    mail: Vec<Envelope>,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+pub(super) fn read(state: &mut WorkerState, mail: Vec<Envelope>, requests: &Requests) {
     let mut done = Vec::new();
     for envelope in mail.into_iter().filter(|e| !e.read) {
         if state.handled.insert(envelope.msg_id.clone()) {
-            handle(state, &envelope, requests, now, effects);
+            handle(state, &envelope, requests);
         }
         done.push(envelope.msg_id);
     }
     if !done.is_empty() {
-        effects.push(WorkerEffect::Member(MemberEffect::Acknowledge(done)));
+        state.effects.push(WorkerEffect::Member(MemberEffect::Acknowledge(done)));
     }
 }
 
-fn handle(
-    state: &mut WorkerState,
-    envelope: &Envelope,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn handle(state: &mut WorkerState, envelope: &Envelope, requests: &Requests) {
     let from = text::line(&envelope.from);
     let message = Message::parse(&envelope.text);
     match &message {
         Message::Text(words)
         | Message::Unknown { raw: words, .. }
         | Message::Malformed { raw: words, .. } => {
-            effects.push(WorkerEffect::Print(format!("message from {from}: {words}")));
+            state.print(format!("message from {from}: {words}"));
         }
         // The task itself is on the board; the message only triggers a claim.
         Message::TaskAssignment(_) => state.claim_due = true,
         Message::ShutdownRequest(asked) => {
-            handle_shutdown_request(state, &envelope.from, asked, requests, now, effects)
+            handle_shutdown_request(state, &envelope.from, asked, requests)
         }
         // Only the lead may approve (SEC-04).
         Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
-            handle_plan_answer(state, answer, effects);
+            handle_plan_answer(state, answer);
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -75,10 +63,10 @@ fn handle(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_)
         | Message::TeammateTerminated(_) => {
-            effects.push(WorkerEffect::Print(format!(
+            state.print(format!(
                 "ignored a {} from {from}: workers do not handle it",
                 message.kind()
-            )));
+            ));
         }
     }
 }
@@ -89,35 +77,46 @@ fn handle_shutdown_request(
     from: &str,
     asked: &ShutdownRequestBody,
     requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
 ) {
-    match valid(&state.me, &state.honoured, from, asked, requests) {
-        Ok(request) => {
+    match accept(&state.me, &mut state.honoured, from, asked, requests, state.now) {
+        Ok(pending) => {
             let reason = asked
                 .reason
                 .as_ref()
                 .map(|reason| format!(": {}", text::line(reason)))
                 .unwrap_or_default();
-            effects.push(WorkerEffect::Print(format!("{LEAD} requests shutdown{reason}")));
-            state.honoured.insert(request.id.clone());
-            state.pending.push(pending(request, now));
+            state.print(format!("{LEAD} requests shutdown{reason}"));
+            state.pending.push(pending);
         }
-        Err(problem) => {
-            let id = text::short(&asked.request_id, 120);
-            let text = format!("ignored shutdown request `{id}`: {problem}");
-            effects.push(WorkerEffect::Print(text.clone()));
-            effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
+        Err(text) => {
+            state.print(text.clone());
+            state.effects.push(WorkerEffect::Member(MemberEffect::Warn(text)));
         }
     }
 }
 
-/// Wraps a request with the time for the answer: shortly before its deadline, or at once if little
-/// time is left.
-pub(crate) fn pending(request: request::ShutdownRequest, now: Timestamp) -> Pending {
+/// Accepts a shutdown request if it is valid for this run, once. It is answered shortly before its
+/// deadline, or at once if little time is left.
+///
+/// # Errors
+///
+/// The request is ignored; the text says why, for display.
+pub(crate) fn accept(
+    me: &Me,
+    honoured: &mut BTreeSet<RequestId>,
+    from: &str,
+    asked: &ShutdownRequestBody,
+    requests: &Requests,
+    now: Timestamp,
+) -> Result<Pending, String> {
+    let request = valid(me, honoured, from, asked, requests).map_err(|problem| {
+        let id = text::short(&asked.request_id, 120);
+        format!("ignored shutdown request `{id}`: {problem}")
+    })?;
+    honoured.insert(request.id.clone());
     let left = request.deadline_at.since(now);
     let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
-    Pending { request, answer_by: now.plus_ms(wait) }
+    Ok(Pending { request, answer_by: now.plus_ms(wait) })
 }
 
 /// Validates a shutdown request: only the lead may send one, and only the run it names answers,
@@ -126,7 +125,7 @@ pub(crate) fn pending(request: request::ShutdownRequest, now: Timestamp) -> Pend
 /// # Errors
 ///
 /// The reason for ignoring the request, for display.
-pub(crate) fn valid(
+fn valid(
     me: &Me,
     honoured: &BTreeSet<RequestId>,
     from: &str,
@@ -160,11 +159,7 @@ pub(crate) fn valid(
 
 /// Handles the answer to a plan: an approved task is read again before it starts, a rejected one
 /// fails.
-fn handle_plan_answer(
-    state: &mut WorkerState,
-    answer: &PlanApprovalResponse,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn handle_plan_answer(state: &mut WorkerState, answer: &PlanApprovalResponse) {
     let Work::Proposed(job, id) = &state.work else { return };
     if *id != answer.request_id {
         return;
@@ -179,7 +174,7 @@ fn handle_plan_answer(
         .map(|why| format!(": {}", text::short(why, 500)))
         .unwrap_or_default();
     let tail = format!("the lead rejected the plan{why}");
-    effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
+    state.effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
     let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
     state.work = Work::Ending(job.clone(), outcome);
 }

@@ -5,7 +5,7 @@ use super::super::event::OpFailure;
 use super::super::state::{Outstanding, Work, WorkerState};
 use model::board::task::Task;
 use model::id::TaskId;
-use model::time::{Timestamp, human};
+use model::time::human;
 
 /// Time that the taker has beyond its own deadline, in milliseconds. After it the task is given
 /// back: the taker was killed.
@@ -17,14 +17,12 @@ pub(super) const CANCEL_MS: u64 = 2000;
 pub(super) fn handle_recheck(
     state: &mut WorkerState,
     result: Result<Option<Box<Task>>, OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
 ) {
     let found = match result {
         Ok(found) => found,
         Err(failure) if !failure.lasting => {
             state.check_due = true;
-            return state.complain(&failure, now, effects);
+            return state.complain(&failure);
         }
         Err(_) => None,
     };
@@ -36,18 +34,20 @@ pub(super) fn handle_recheck(
                 (_, Some(stopping)) => format!("is taken by {}", stopping.by),
                 (None, None) => "is no longer assigned to this worker".to_owned(),
             };
-            effects.push(WorkerEffect::Print(format!("── task #{} {how}: ending it", job.id)));
-            effects.push(WorkerEffect::Cancel { grace_ms: CANCEL_MS });
+            state
+                .effects
+                .push(WorkerEffect::Print(format!("── task #{} {how}: ending it", job.id)));
+            state.effects.push(WorkerEffect::Cancel { grace_ms: CANCEL_MS });
             state.work = Work::Stopping { job: job.clone(), asked: stopping.is_some() };
         }
         // Nothing of the command runs yet.
         Work::Proposed(job, _) | Work::Approved(job) if stopping.is_some() => {
-            let until = now.plus_ms(LATE_MS);
+            let until = state.now.plus_ms(LATE_MS);
             state.work = Work::Stopped { job: job.clone(), confirmed: false, until };
         }
         Work::Stopped { until, .. } if found.is_some() => {
             // Without the mark, the taker was refused.
-            *until = stopping.map_or(now, |stopping| stopping.until.plus_ms(LATE_MS));
+            *until = stopping.map_or(state.now, |stopping| stopping.until.plus_ms(LATE_MS));
         }
         Work::Stopped { .. } => rest(state),
         Work::Idle
@@ -59,18 +59,20 @@ pub(super) fn handle_recheck(
 }
 
 /// Ends a command that has run for longer than it may. Its task fails.
-pub(super) fn end_late_command(state: &mut WorkerState, effects: &mut Vec<WorkerEffect>) {
+pub(super) fn end_late_command(state: &mut WorkerState) {
     let Work::Running(job) = &mut state.work else { return };
     if job.limit().is_some_and(|limit| limit <= state.now) {
         job.is_late = true;
         let text = format!("── task #{} has reached its time limit: ending it", job.id);
-        effects.extend([WorkerEffect::Print(text), WorkerEffect::Cancel { grace_ms: CANCEL_MS }]);
+        state
+            .effects
+            .extend([WorkerEffect::Print(text), WorkerEffect::Cancel { grace_ms: CANCEL_MS }]);
     }
 }
 
 /// Ends the running command of a worker that is asked to end, which agrees once its task is given
 /// back.
-pub(super) fn end_command(state: &mut WorkerState, effects: &mut Vec<WorkerEffect>) {
+pub(super) fn end_command(state: &mut WorkerState) {
     let (now, pending) = (state.now, state.pending.iter());
     let Some(grace_ms) = pending.map(|p| p.request.grace_s.saturating_mul(1000)).min() else {
         return;
@@ -78,7 +80,7 @@ pub(super) fn end_command(state: &mut WorkerState, effects: &mut Vec<WorkerEffec
     match &mut state.work {
         Work::Running(job) => {
             let text = format!("── asked to end: ending task #{}", job.id);
-            effects.extend([WorkerEffect::Print(text), WorkerEffect::Cancel { grace_ms }]);
+            state.effects.extend([WorkerEffect::Print(text), WorkerEffect::Cancel { grace_ms }]);
             state.work = Work::Stopping { job: job.clone(), asked: false };
         }
         Work::Stopped { confirmed, until, .. } => (*confirmed, *until) = (true, now),
@@ -91,20 +93,15 @@ pub(super) fn end_command(state: &mut WorkerState, effects: &mut Vec<WorkerEffec
 }
 
 /// Handles the exit of a command that was ended before its own end. Returns true if it was one.
-pub(super) fn is_end(
-    state: &mut WorkerState,
-    task: TaskId,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) -> bool {
+pub(super) fn is_end(state: &mut WorkerState, task: TaskId) -> bool {
     let Work::Stopping { job, asked } = &state.work else { return false };
     if job.id != task {
         return false;
     }
-    let spent = human(now.since(job.since));
-    effects.push(WorkerEffect::Print(format!("── task #{task} was ended after {spent}")));
+    let spent = human(state.now.since(job.since));
+    state.effects.push(WorkerEffect::Print(format!("── task #{task} was ended after {spent}")));
     if (*asked || !state.pending.is_empty()) && state.leaving.is_none() {
-        let until = now.plus_ms(LATE_MS);
+        let until = state.now.plus_ms(LATE_MS);
         state.work = Work::Stopped { job: job.clone(), confirmed: false, until };
     } else {
         rest(state);
@@ -113,12 +110,7 @@ pub(super) fn is_end(
 }
 
 /// Handles the result of a confirmation, or of giving the task back.
-pub(super) fn handle_let_go(
-    state: &mut WorkerState,
-    result: Result<(), OpFailure>,
-    now: Timestamp,
-    effects: &mut Vec<WorkerEffect>,
-) {
+pub(super) fn handle_let_go(state: &mut WorkerState, result: Result<(), OpFailure>) {
     state.reported(Outstanding::LetGo);
     let Work::Stopped { confirmed, .. } = &mut state.work else { return };
     match result {
@@ -126,7 +118,7 @@ pub(super) fn handle_let_go(
             *confirmed = true;
             state.check_due = true;
         }
-        Err(failure) if !failure.lasting => state.complain(&failure, now, effects),
+        Err(failure) if !failure.lasting => state.complain(&failure),
         Ok(()) | Err(_) => rest(state),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::effect::WorkerEffect as Effect;
-use crate::event::WorkerEvent as Event;
+use crate::event::{Requests, WorkerEvent as Event};
 use crate::state::Me;
 use fixture::sample;
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest};

@@ -19,10 +19,10 @@ const PERMISSION: &str = "permission";
 const TAKE_MS: u64 = 10_000;
 
 /// Updates the dialog on the screen.
-pub(super) fn update_dialog(state: &mut State, finding: &ScreenFinding, now: Timestamp) {
+pub(super) fn update_dialog(state: &mut State, finding: &ScreenFinding) {
     let shown = Dialog::on(finding);
     if shown != state.dialogs.shown {
-        (state.dialogs.shown, state.dialogs.since) = (shown, now);
+        (state.dialogs.shown, state.dialogs.since) = (shown, state.now);
     }
 }
 
@@ -48,19 +48,19 @@ pub(super) fn handle_answer(
 }
 
 /// Advances the open request and files a new dialog.
-pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if now.since(state.dialogs.since) < BELIEF_MS || !state.outbox.accepted {
+pub(super) fn advance(state: &mut State) {
+    if state.now.since(state.dialogs.since) < BELIEF_MS || !state.outbox.accepted {
         return;
     }
     let shown = state.dialogs.shown.clone();
     match state.dialogs.request.take_if(|request| shown.as_ref() != Some(&request.dialog)) {
         Some(gone) => close(state, gone),
-        None => answer(state, now, effects),
+        None => answer(state),
     }
     if state.dialogs.request.is_none()
         && let Some(dialog) = shown.filter(|dialog| is_asked(state, dialog))
     {
-        file(state, dialog, now);
+        file(state, dialog);
     }
 }
 
@@ -83,9 +83,9 @@ fn is_asked(state: &State, dialog: &Dialog) -> bool {
     state_shown == Some(&permission) || state.answers.contains_key(&dialog.rule)
 }
 
-fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
+fn file(state: &mut State, dialog: Dialog) {
     let run = state.me.incarnation.as_str();
-    let id = format!("perm-{}-{}", now.0, &run[..8]);
+    let id = format!("perm-{}-{}", state.now.0, &run[..8]);
     let id = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
     let by =
         if state.answers.contains_key(&dialog.rule) { AnsweredBy::Keys } else { AnsweredBy::Pane };
@@ -122,8 +122,8 @@ fn close(state: &mut State, gone: FiledDialog) {
     }
 }
 
-fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
+fn answer(state: &mut State) {
+    let alone = state.typed_at.is_none_or(|at| state.now.since(at) >= TYPING_MS);
     // The keyboard is in use while a message is being typed.
     let free = !state.turn.as_ref().is_some_and(|turn| turn.step == DeliveryStep::Typing);
     let Some(request) = &mut state.dialogs.request else { return };
@@ -132,9 +132,9 @@ fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
             let Some(keys) = state.answers.get(&request.dialog.rule) else { return };
             let keys = if allowed { keys.allow.clone() } else { keys.deny.clone() };
             request.stage = AnswerStage::Typing(allowed);
-            effects.push(Effect::Answer { dialog: request.dialog.clone(), keys });
+            state.effects.push(Effect::Answer { dialog: request.dialog.clone(), keys });
         }
-        AnswerStage::Typed(at) if now.since(at) >= TAKE_MS => {
+        AnswerStage::Typed(at) if state.now.since(at) >= TAKE_MS => {
             request.stage = AnswerStage::Stuck;
             let id = request.id.clone();
             state.outbox.push(OutboundOp::Typed(id, Typed::Stays));
@@ -148,18 +148,18 @@ fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 /// Handles the result of typing the answer.
-pub(super) fn handle_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
+pub(super) fn handle_answered(state: &mut State, keyed: Keyed) {
     let Some(request) = &mut state.dialogs.request else { return };
     let AnswerStage::Typing(allowed) = request.stage else { return };
     request.stage = match keyed {
-        Keyed::Typed => AnswerStage::Typed(now),
+        Keyed::Typed => AnswerStage::Typed(state.now),
         Keyed::Gone | Keyed::PersonTyping => AnswerStage::Decided(allowed),
     };
     match keyed {
         Keyed::Typed => {}
-        Keyed::PersonTyping => state.typed_at = Some(now),
+        Keyed::PersonTyping => state.typed_at = Some(state.now),
         // Treat the dialog as gone until the screen is judged again.
-        Keyed::Gone => (state.dialogs.shown, state.dialogs.since) = (None, now),
+        Keyed::Gone => (state.dialogs.shown, state.dialogs.since) = (None, state.now),
     }
 }
 

@@ -2,12 +2,12 @@
 //! Nothing is typed into a screen that no rule recognises, and a message counts as delivered only
 //! once its turn is seen.
 
-use super::super::effect::MemberEffect;
+use super::super::state::LONG_PAUSE_MS;
 use super::effect::Effect;
 use super::event::StageRefusal;
 use super::state::{
-    APPEAR_MS, DeliveryStep, LONG_PAUSE_MS, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot,
-    State, TRIES, TYPING_MS,
+    APPEAR_MS, DeliveryStep, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot, State, TRIES,
+    TYPING_MS,
 };
 use model::mail::envelope::Envelope;
 use model::team::event::EventKind;
@@ -18,51 +18,44 @@ use profile::MailDelivery;
 const AROUND: usize = 256;
 
 /// Advances the current delivery, or begins one for waiting messages.
-pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn deliver(state: &mut State) {
     let Some(screen) = state.screen.clone() else { return };
-    let Some(turn) = &mut state.turn else { return begin(state, &screen, now, effects) };
+    let Some(turn) = &mut state.turn else { return begin(state, &screen) };
     turn.stood |= turn.step != DeliveryStep::Typing && screen.holds_text();
     match (turn.step, turn.at) {
         (DeliveryStep::Typing, _) => {}
-        (DeliveryStep::Staged, at) => staged(state, &screen, at, now, effects),
-        (DeliveryStep::Left, at) => left(state, &screen, at, now, effects),
-        (DeliveryStep::Submitted(times), at) => {
-            submitted(state, &screen, (times, at), now, effects)
-        }
-        (DeliveryStep::Stuck, at) => stuck(state, &screen, at, now, effects),
+        (DeliveryStep::Staged, at) => staged(state, &screen, at),
+        (DeliveryStep::Left, at) => left(state, &screen, at),
+        (DeliveryStep::Submitted(times), at) => submitted(state, &screen, (times, at)),
+        (DeliveryStep::Stuck, at) => stuck(state, &screen, at),
     }
 }
 
 /// Handles the result of typing.
-pub(super) fn handle_staged(
-    state: &mut State,
-    result: Result<(), StageRefusal>,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+pub(super) fn handle_staged(state: &mut State, result: Result<(), StageRefusal>) {
     let Some(turn) = &mut state.turn else { return };
     match result {
         Ok(()) => {
-            (turn.step, turn.at) = (DeliveryStep::Staged, now);
-            journal(EventKind::MessageStaged, &turn.ids, None, effects);
+            (turn.step, turn.at) = (DeliveryStep::Staged, state.now);
+            journal(EventKind::MessageStaged, &turn.ids, None, &mut state.effects);
         }
         Err(StageRefusal::PersonTyping) => {
             state.turn = None;
-            state.typed_at = Some(now);
+            state.typed_at = Some(state.now);
         }
         Err(StageRefusal::Failed(failure)) => {
             let ids = turn.ids.clone();
-            give_up(state, &ids, failure.text, now, effects);
+            give_up(state, &ids, failure.text);
         }
     }
 }
 
-fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &mut Vec<Effect>) {
-    let still = now.since(screen.since) >= state.paste.settle_ms;
-    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
+fn begin(state: &mut State, screen: &ScreenSnapshot) {
+    let still = state.now.since(screen.since) >= state.paste.settle_ms;
+    let alone = state.typed_at.is_none_or(|at| state.now.since(at) >= TYPING_MS);
     // A turn would fail before the end of a usage limit, and the message would be lost with it.
     let pauses = [state.rest_until, screen.limited_until()];
-    let rested = pauses.into_iter().flatten().all(|until| until <= now);
+    let rested = pauses.into_iter().flatten().all(|until| until <= state.now);
     let stays = !state.agreed && state.leaving.is_none();
     if !(state.outbox.accepted && stays && screen.is_free() && still && alone && rested)
         || state.waiting.is_empty()
@@ -82,8 +75,8 @@ fn begin(state: &mut State, screen: &ScreenSnapshot, now: Timestamp, effects: &m
     };
     let ids = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
     let step = DeliveryStep::Typing;
-    state.turn = Some(PendingDelivery { ids, announces, step, at: now, stood: false });
-    effects.push(if announces { Effect::Announce(mail.len()) } else { Effect::Stage(mail) });
+    state.turn = Some(PendingDelivery { ids, announces, step, at: state.now, stood: false });
+    state.effects.push(if announces { Effect::Announce(mail.len()) } else { Effect::Stage(mail) });
 }
 
 /// Returns the messages of one turn: as many as fit into `most` bytes, at least one. A longer text
@@ -101,105 +94,80 @@ fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
 }
 
 /// Types the submit key separately, once the text is in the composer and the screen has settled.
-fn staged(
-    state: &mut State,
-    screen: &ScreenSnapshot,
-    at: Timestamp,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
-    let digested = now.since(screen.since.max(at)) >= state.paste.settle_ms;
+fn staged(state: &mut State, screen: &ScreenSnapshot, at: Timestamp) {
+    let digested = state.now.since(screen.since.max(at)) >= state.paste.settle_ms;
     if screen.rests() && screen.holds_text() && digested {
-        return submit(state, 1, now, effects);
+        return submit(state, 1);
     }
-    if now.since(at) < APPEAR_MS {
+    if state.now.since(at) < APPEAR_MS {
         return;
     }
     if let Some(turn) = state.turn.as_mut().filter(|_| screen.works() && screen.holds_text()) {
-        (turn.step, turn.at) = (DeliveryStep::Left, now);
-        effects.push(Effect::Release);
+        (turn.step, turn.at) = (DeliveryStep::Left, state.now);
+        state.effects.push(Effect::Release);
     } else {
-        stick(state, "the text was typed but did not appear in the composer", now, effects);
+        stick(state, "the text was typed but did not appear in the composer");
     }
 }
 
 /// Waits until a program that began to work by itself is idle again. A program with a first prompt
 /// starts on it after it has shown an empty composer.
-fn left(
-    state: &mut State,
-    screen: &ScreenSnapshot,
-    at: Timestamp,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn left(state: &mut State, screen: &ScreenSnapshot, at: Timestamp) {
     let by_person = state.typed_at.is_some_and(|typed| typed >= at);
     if !screen.holds_text() {
-        stuck(state, screen, at, now, effects);
+        stuck(state, screen, at);
     } else if by_person {
-        stick(
-            state,
-            "it was typed as the program started working, and then a person typed",
-            now,
-            effects,
-        );
-    } else if screen.rests() && now.since(screen.since) >= state.paste.settle_ms {
-        submit(state, 1, now, effects);
+        stick(state, "it was typed as the program started working, and then a person typed");
+    } else if screen.rests() && state.now.since(screen.since) >= state.paste.settle_ms {
+        submit(state, 1);
     }
 }
 
-fn submit(state: &mut State, times: u8, now: Timestamp, effects: &mut Vec<Effect>) {
+fn submit(state: &mut State, times: u8) {
     let Some(turn) = &mut state.turn else { return };
-    (turn.step, turn.at) = (DeliveryStep::Submitted(times), now);
-    journal(EventKind::MessageSubmitted, &turn.ids, None, effects);
-    effects.push(Effect::Submit);
+    (turn.step, turn.at) = (DeliveryStep::Submitted(times), state.now);
+    journal(EventKind::MessageSubmitted, &turn.ids, None, &mut state.effects);
+    state.effects.push(Effect::Submit);
 }
 
-fn submitted(
-    state: &mut State,
-    screen: &ScreenSnapshot,
-    (times, at): (u8, Timestamp),
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn submitted(state: &mut State, screen: &ScreenSnapshot, (times, at): (u8, Timestamp)) {
     if !screen.holds_text() && (screen.works() || screen.is_free() && screen.shown) {
-        return observed(state, effects);
+        return observed(state);
     }
-    let waited = now.since(screen.since.max(at));
+    let waited = state.now.since(screen.since.max(at));
     if screen.rests() && screen.holds_text() && waited >= RETRY_MS {
         if times < TRIES {
-            submit(state, times + 1, now, effects);
+            submit(state, times + 1);
         } else {
-            stick(state, "the submit key had no effect", now, effects);
+            stick(state, "the submit key had no effect");
         }
-    } else if now.since(at) >= OBSERVE_MS {
-        stick(state, "the submit key was pressed, but no turn started", now, effects);
+    } else if state.now.since(at) >= OBSERVE_MS {
+        stick(state, "the submit key was pressed, but no turn started");
     }
 }
 
 /// Watches a text that is left to the user, who may have done anything with it. It counts as
 /// delivered only if it was in the composer and then appears on the screen or starts a turn. It may
 /// also have been taken unseen, so it is never typed again (MSG-03).
-fn stuck(
-    state: &mut State,
-    screen: &ScreenSnapshot,
-    at: Timestamp,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn stuck(state: &mut State, screen: &ScreenSnapshot, at: Timestamp) {
     let stood = state.turn.as_ref().is_some_and(|turn| turn.stood);
     if screen.holds_text() || !(screen.works() || screen.is_free()) {
         return;
     }
     let by_person = state.typed_at.is_some_and(|typed| typed >= at);
     if stood && (screen.shown || screen.works() && !by_person) {
-        return observed(state, effects);
+        return observed(state);
     }
     let more = state.waiting.iter().any(|envelope| !is_in_hand(state, &envelope.msg_id));
     // If the text is visible, the composer may still hold it despite being recognised as empty, and
     // the next text would be appended to it.
-    if more && screen.is_free() && !screen.shown && now.since(screen.since.max(at)) >= OBSERVE_MS {
+    if more
+        && screen.is_free()
+        && !screen.shown
+        && state.now.since(screen.since.max(at)) >= OBSERVE_MS
+    {
         put_by(state);
-        begin(state, screen, now, effects);
+        begin(state, screen);
     }
 }
 
@@ -229,41 +197,35 @@ pub(super) fn keep_unread(state: &mut State, is_unread: impl Fn(&String) -> bool
     }
 }
 
-fn observed(state: &mut State, effects: &mut Vec<Effect>) {
+fn observed(state: &mut State) {
     let Some(turn) = state.turn.take() else { return };
     state.undelivered = None;
     state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
-    effects.push(Effect::Release);
+    state.effects.push(Effect::Release);
     if turn.announces {
         state.announced.extend(turn.ids);
         return;
     }
     state.handled.extend(turn.ids.iter().cloned());
-    effects.push(Effect::Member(MemberEffect::Acknowledge(turn.ids)));
+    state.acknowledge(turn.ids);
 }
 
 /// Handles a failure to compose the text; nothing was typed.
-fn give_up(
-    state: &mut State,
-    ids: &[String],
-    why: String,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn give_up(state: &mut State, ids: &[String], why: String) {
     state.turn = None;
-    state.rest_until = Some(now.plus_ms(LONG_PAUSE_MS));
-    journal(EventKind::MessageUndelivered, ids, Some(&why), effects);
+    state.rest_until = Some(state.now.plus_ms(LONG_PAUSE_MS));
+    journal(EventKind::MessageUndelivered, ids, Some(&why), &mut state.effects);
     state.undelivered = Some(why);
-    effects.push(Effect::Release);
+    state.effects.push(Effect::Release);
 }
 
 /// Leaves the typed text to the user and keeps watching the screen.
-pub(super) fn stick(state: &mut State, why: &str, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn stick(state: &mut State, why: &str) {
     let Some(turn) = &mut state.turn else { return };
-    (turn.step, turn.at) = (DeliveryStep::Stuck, now);
-    journal(EventKind::MessageUndelivered, &turn.ids, Some(why), effects);
+    (turn.step, turn.at) = (DeliveryStep::Stuck, state.now);
+    journal(EventKind::MessageUndelivered, &turn.ids, Some(why), &mut state.effects);
     state.undelivered = Some(why.to_owned());
-    effects.push(Effect::Release);
+    state.effects.push(Effect::Release);
 }
 
 fn journal(kind: EventKind, ids: &[String], reason: Option<&str>, effects: &mut Vec<Effect>) {

@@ -5,10 +5,10 @@ use super::state::State;
 
 /// Handles the end of the team: the program belongs to the user and continues, but nothing more is
 /// typed.
-pub(super) fn detach(state: &mut State, effects: &mut Vec<Effect>) {
+pub(super) fn detach(state: &mut State) {
     state.waiting.clear();
     if state.turn.take().is_some() {
-        effects.push(Effect::Release);
+        state.effects.push(Effect::Release);
     }
     state.teamless = true;
 }

@@ -1,10 +1,9 @@
 //! The wrapper's step: a pure function of its state, an event and the time.
 
-use super::super::effect::{MemberEffect, OutboundOp};
 use super::super::event::{MemberEvent, Requests};
 use super::super::outbox::Activity;
-use super::super::react::mail as worker_mail;
-use super::super::state::{Leaving, Pending, follow_clock};
+use super::super::react::mail::accept;
+use super::super::state::{Leaving, follow_clock};
 use super::super::words::{self, AgentRole};
 use super::ask;
 use super::deliver;
@@ -14,22 +13,20 @@ use super::event::Event;
 use super::lead;
 use super::shutdown_prompt;
 use super::state::{
-    APPEAR_MS, BELIEF_MS, DeliveryStep, ForwardedRequest, LONG_PAUSE_MS, OBSERVE_MS, RETRY_MS,
+    APPEAR_MS, BELIEF_MS, DeliveryStep, ForwardedRequest, OBSERVE_MS, PendingDelivery, RETRY_MS,
     ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
+use model::mail::protocol::Message;
 use model::mail::protocol::news::is_for_agent_lead;
-use model::mail::protocol::{Message, ShutdownRequestBody};
 use model::members::rate_limit;
 use model::members::rate_limit::LimitHit;
 use model::text;
 use model::time::Timestamp;
 use profile::{ScreenFinding, ScreenState, ShutdownPolicy};
 
-/// Delay before a retry, in milliseconds.
-const PAUSE_MS: u64 = 1000;
 /// Time in milliseconds for the program to exit, by its own keys and by signals.
 const LEAVE_MS: u64 = 10_000;
 
@@ -66,46 +63,34 @@ impl State {
 
 /// Applies an event to the state and returns the effects to execute.
 pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
-    let mut effects = Vec::new();
     shift_times(state, now);
     match event {
-        Event::Judged { finding, shown } => update_screen(state, finding, shown, now),
+        Event::Judged { finding, shown } => update_screen(state, finding, shown),
         Event::PersonTyped => state.typed_at = Some(now),
         Event::Member(MemberEvent::Mail { mail, requests }) => {
             state.outbox.mail_due = false;
-            read(state, mail, &requests, now, &mut effects);
-        }
-        Event::Member(MemberEvent::NoMail(failure)) => {
-            effects.extend(state.outbox.complain(&failure, now).map(Effect::Member));
-            state.outbox.mail_due = true;
-            state.outbox.pause_until =
-                Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
-        }
-        Event::Member(MemberEvent::NotMarked(failure)) => {
-            state.outbox.mail_due |= !failure.lasting;
-            effects.extend(state.outbox.complain(&failure, now).map(Effect::Member));
+            read(state, mail, &requests);
         }
         Event::Member(MemberEvent::Requests(requests)) => {
             state.pending.retain(|pending| !pending.is_ended(&requests));
             shutdown_prompt::update(state, &requests);
         }
-        Event::Member(MemberEvent::Accepted(recorded)) => state.outbox.accept(recorded),
-        Event::Staged(result) => deliver::handle_staged(state, result, now, &mut effects),
-        Event::Answered(keyed) => ask::handle_answered(state, keyed, now),
-        Event::Interrupted(keyed) => urgent::handle_interrupted(state, keyed, now, &mut effects),
-        Event::Member(MemberEvent::Done(result)) => {
-            effects.extend(state.outbox.handle_done(result, now).map(Effect::Member))
-        }
+        Event::Staged(result) => deliver::handle_staged(state, result),
+        Event::Answered(keyed) => ask::handle_answered(state, keyed),
+        Event::Interrupted(keyed) => urgent::handle_interrupted(state, keyed),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Member(MemberEvent::Over(_)) => match state.role {
-            AgentRole::Teammate => leave(state, 0, now, &mut effects),
-            AgentRole::Lead => lead::detach(state, &mut effects),
+            AgentRole::Teammate => leave(state, 0),
+            AgentRole::Lead => lead::detach(state),
         },
-        Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
+        Event::Member(event) => {
+            state.effects.extend(state.outbox.handle(event, now).map(Effect::Member));
+        }
+        Event::Signal(signal) => leave(state, signal.exit_code()),
         Event::Tick => {}
     }
-    advance(state, now, &mut effects);
-    effects
+    advance(state);
+    std::mem::take(&mut state.effects)
 }
 
 /// Shifts the times of this process if the clock was set back.
@@ -127,15 +112,15 @@ fn shift_times(state: &mut State, now: Timestamp) {
     follow_clock(&mut state.now, now, times.into_iter().flatten());
 }
 
-fn update_screen(state: &mut State, finding: ScreenFinding, shown: bool, now: Timestamp) {
+fn update_screen(state: &mut State, finding: ScreenFinding, shown: bool) {
     // Ignores rule and evidence: a spinner's text changes all the time without a change of state.
     let same = |old: &ScreenSnapshot| {
         old.finding.state == finding.state && old.finding.composer == finding.composer
     };
-    let since = state.screen.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
-    ask::update_dialog(state, &finding, now);
+    let since = state.screen.as_ref().filter(|old| same(old)).map_or(state.now, |old| old.since);
+    ask::update_dialog(state, &finding);
     let before = state.screen.take().and_then(|screen| screen.limit);
-    let limit = limit_on(&finding, before, state, now);
+    let limit = limit_on(&finding, before, state);
     state.screen = Some(ScreenSnapshot { finding, shown, since, limit });
 }
 
@@ -145,7 +130,6 @@ fn limit_on(
     finding: &ScreenFinding,
     before: Option<ScreenLimit>,
     state: &State,
-    now: Timestamp,
 ) -> Option<ScreenLimit> {
     match finding.state {
         ScreenState::Ready
@@ -159,12 +143,12 @@ fn limit_on(
         ScreenState::Limited => {
             before.filter(|before| before.until == finding.until).or_else(|| {
                 let until = finding.until.clone();
-                let parse = |words: &String| rate_limit::parse_until(words, now, &state.zone);
+                let parse = |words: &String| rate_limit::parse_until(words, state.now, &state.zone);
                 let hit = LimitHit {
                     said: finding.evidence.clone(),
                     until: until.as_ref().and_then(parse),
                 };
-                Some(ScreenLimit { hit, until, since: now })
+                Some(ScreenLimit { hit, until, since: state.now })
             })
         }
     }
@@ -172,13 +156,7 @@ fn limit_on(
 
 /// Sorts the mail: handles shutdown requests and answers to dialogs, queues messages for the
 /// program, and marks the rest as read.
-fn read(
-    state: &mut State,
-    mail: Vec<Envelope>,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+fn read(state: &mut State, mail: Vec<Envelope>, requests: &Requests) {
     let mut done = Vec::new();
     deliver::keep_unread(state, |id| mail.iter().any(|e| e.msg_id == *id && !e.read));
     for envelope in mail.into_iter().filter(|envelope| !envelope.read) {
@@ -191,7 +169,7 @@ fn read(
             // The lead's loop marks all other messages as read.
             state.waiting.extend(is_for_agent_lead(&envelope).then(|| words::for_lead(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
-            || !is_for_program(state, &envelope, requests, now, effects)
+            || !is_for_program(state, &envelope, requests)
         {
             state.handled.insert(envelope.msg_id.clone());
             done.push(envelope.msg_id);
@@ -200,17 +178,11 @@ fn read(
         }
     }
     if !done.is_empty() {
-        effects.push(Effect::Member(MemberEffect::Acknowledge(done)));
+        state.acknowledge(done);
     }
 }
 
-fn is_for_program(
-    state: &mut State,
-    envelope: &Envelope,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) -> bool {
+fn is_for_program(state: &mut State, envelope: &Envelope, requests: &Requests) -> bool {
     let message = Message::parse(&envelope.text);
     match &message {
         Message::Text(_)
@@ -227,7 +199,16 @@ fn is_for_program(
         }
         Message::PermissionResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
-            return handle_shutdown_request(state, envelope, asked, requests, now, effects);
+            let (me, honoured) = (&state.me, &mut state.honoured);
+            match accept(me, honoured, &envelope.from, asked, requests, state.now) {
+                Ok(pending) if state.shutdown == ShutdownPolicy::Ask => {
+                    let msg_id = envelope.msg_id.clone();
+                    state.forwarded.push(ForwardedRequest { pending, msg_id });
+                    return true;
+                }
+                Ok(pending) => state.pending.push(pending),
+                Err(text) => state.warn(text),
+            }
         }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -238,59 +219,26 @@ fn is_for_program(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_) => {
             let from = text::short(&envelope.from, 60);
-            effects.push(Effect::Member(MemberEffect::Warn(format!(
+            state.warn(format!(
                 "ignored a {} from {from}: this program cannot handle it",
                 message.kind()
-            ))));
+            ));
         }
     }
     false
 }
 
-/// Accepts a valid shutdown request. Returns whether the program is to be asked.
-fn handle_shutdown_request(
-    state: &mut State,
-    envelope: &Envelope,
-    asked: &ShutdownRequestBody,
-    requests: &Requests,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) -> bool {
-    match worker_mail::valid(&state.me, &state.honoured, &envelope.from, asked, requests) {
-        Ok(request) => {
-            state.honoured.insert(request.id.clone());
-            let pending = worker_mail::pending(request, now);
-            match state.shutdown {
-                ShutdownPolicy::Auto => state.pending.push(pending),
-                ShutdownPolicy::Ask => {
-                    state
-                        .forwarded
-                        .push(ForwardedRequest { pending, msg_id: envelope.msg_id.clone() });
-                    return true;
-                }
-            }
-        }
-        Err(problem) => {
-            let id = text::short(&asked.request_id, 120);
-            effects.push(Effect::Member(MemberEffect::Warn(format!(
-                "ignored shutdown request `{id}`: {problem}"
-            ))));
-        }
-    }
-    false
-}
-
-fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
+fn leave(state: &mut State, code: i32) {
     if state.leaving.is_none() {
-        state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
-        effects.push(Effect::End { keys: false });
+        state.leaving = Some(Leaving { code, by: state.now.plus_ms(LEAVE_MS) });
+        state.effects.push(Effect::End { keys: false });
     }
 }
 
 /// Derives the next effects from the current state.
-fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn advance(state: &mut State) {
     if let Some(leaving) = state.leaving {
-        if leaving.by <= now {
+        if leaving.by <= state.now {
             state.end.get_or_insert(leaving.code);
         }
         return;
@@ -298,27 +246,27 @@ fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if state.end.is_some() || state.teamless {
         return;
     }
-    unlock_for_a_person(state, now, effects);
-    deliver::deliver(state, now, effects);
+    unlock_for_a_person(state);
+    deliver::deliver(state);
     if state.role == AgentRole::Teammate {
-        ask::advance(state, now, effects);
-        urgent::advance(state, now, effects);
-        report_activity(state, now);
-        answer_requests(state, now);
-        shutdown_prompt::advance(state, now, effects);
+        ask::advance(state);
+        urgent::advance(state);
+        report_activity(state);
+        answer_requests(state);
+        shutdown_prompt::advance(state);
     }
-    if state.agreed && state.outbox.is_empty(now) {
-        state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
+    if state.agreed && state.outbox.is_empty(state.now) {
+        state.leaving = Some(Leaving { code: 0, by: state.now.plus_ms(LEAVE_MS) });
         // Anywhere else the keys would answer whatever is on the screen (PM-01).
         let keys = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
-        effects.push(Effect::End { keys });
+        state.effects.push(Effect::End { keys });
         return;
     }
-    effects.extend(state.outbox.next(now).map(Effect::Member));
+    state.effects.extend(state.outbox.next(state.now).map(Effect::Member));
 }
 
 /// Releases the keyboard when a dialog opens over a typed text, since a person has to answer it.
-fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+fn unlock_for_a_person(state: &mut State) {
     let blocked = state
         .screen
         .as_ref()
@@ -326,15 +274,15 @@ fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effe
         .filter(|activity| matches!(activity, Activity::Blocked(_)));
     let typed = |step| matches!(step, DeliveryStep::Staged | DeliveryStep::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
-        deliver::stick(state, "a dialog opened", now, effects);
+        deliver::stick(state, "a dialog opened");
     }
 }
 
 /// Queues reports of a screen state that has lasted long enough. The lead is notified of
 /// transitions to idle only (MSG-12).
-fn report_activity(state: &mut State, now: Timestamp) {
+fn report_activity(state: &mut State) {
     let Some(screen) = &state.screen else { return };
-    if now.since(screen.since) < BELIEF_MS {
+    if state.now.since(screen.since) < BELIEF_MS {
         return;
     }
     let stuck = state
@@ -345,28 +293,17 @@ fn report_activity(state: &mut State, now: Timestamp) {
         if activity == Activity::Idle { stuck.unwrap_or(activity) } else { activity }
     });
     let Some(activity) = activity else { return };
-    state.outbox.report(&state.me, activity, now);
+    state.outbox.report(&state.me, activity, state.now);
 }
 
-/// Answers shutdown requests. An idle program agrees; a busy one waits until shortly before the
-/// deadline, since its turn may end in time, and then declines.
-fn answer_requests(state: &mut State, now: Timestamp) {
-    let Some(screen) = state.screen.as_ref().filter(|_| !state.pending.is_empty()) else { return };
-    let still = now.since(screen.since) >= BELIEF_MS;
-    let idle = screen.is_free()
-        && still
-        && state.turn.as_ref().is_none_or(|turn| turn.step == DeliveryStep::Stuck);
-    let excuse = screen.excuse();
-    let (due, open): (Vec<Pending>, Vec<Pending>) =
-        std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);
-    state.pending = open;
-    for pending in due {
-        let answer = if idle {
-            state.agreed = true;
-            pending.approval(&state.me, now)
-        } else {
-            pending.rejection(&state.me, excuse.clone(), now)
-        };
-        state.outbox.push(OutboundOp::Send(Box::new(answer)));
-    }
+/// Answers shutdown requests; a program that waits for input agrees.
+fn answer_requests(state: &mut State) {
+    let Some(screen) = &state.screen else { return };
+    let is_stuck = |turn: &PendingDelivery| turn.step == DeliveryStep::Stuck;
+    let is_idle = screen.is_free()
+        && state.now.since(screen.since) >= BELIEF_MS
+        && state.turn.as_ref().is_none_or(is_stuck);
+    let excuse = (!is_idle).then(|| screen.excuse());
+    let pending = &mut state.pending;
+    state.agreed |= state.outbox.answer(&state.me, pending, excuse.as_deref(), state.now);
 }

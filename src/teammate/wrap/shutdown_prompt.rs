@@ -2,15 +2,13 @@
 //! commands for the answer. A request that cannot reach it before the deadline is declined on its
 //! behalf.
 
-use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::effect::OutboundOp;
 use super::super::event::Requests;
 use super::super::words;
-use super::effect::Effect;
 use super::state::{ForwardedRequest, ScreenSnapshot, State};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::{Message, ShutdownRequestBody};
 use model::text;
-use model::time::Timestamp;
 
 /// Maximum length of a reason, in characters.
 const REASON: usize = 500;
@@ -52,24 +50,25 @@ pub(super) fn update(state: &mut State, requests: &Requests) {
 }
 
 /// Declines a request whose deadline is near and which has not reached the program.
-pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn advance(state: &mut State) {
     let in_hand = |forwarded: &ForwardedRequest| {
         let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&forwarded.msg_id));
         turn || state.handled.contains(&forwarded.msg_id)
             || state.unseen.contains(&forwarded.msg_id)
     };
-    let late =
-        |forwarded: &ForwardedRequest| forwarded.pending.answer_by <= now && !in_hand(forwarded);
+    let late = |forwarded: &ForwardedRequest| {
+        forwarded.pending.answer_by <= state.now && !in_hand(forwarded)
+    };
     let Some(at) = state.forwarded.iter().position(late) else { return };
     let forwarded = state.forwarded.remove(at);
     let why = state.screen.as_ref();
     let why = why.map_or("its screen has not been read yet".to_owned(), ScreenSnapshot::excuse);
     let why = format!("it could not be queried: {why}");
-    let answer = forwarded.pending.rejection(&state.me, why, now);
+    let answer = forwarded.pending.rejection(&state.me, why, state.now);
     state.outbox.push(OutboundOp::Send(Box::new(answer)));
     state.waiting.retain(|envelope| envelope.msg_id != forwarded.msg_id);
     state.handled.insert(forwarded.msg_id.clone());
-    effects.push(Effect::Member(MemberEffect::Acknowledge(vec![forwarded.msg_id])));
+    state.acknowledge(vec![forwarded.msg_id]);
 }
 
 #[cfg(test)]

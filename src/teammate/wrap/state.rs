@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::effect::MemberEffect;
 use super::super::outbox::{Activity, MemberOutbox};
 use super::super::state::{Leaving, Me, Pending};
 use super::super::words::AgentRole;
 use super::dialog::Dialogs;
+use super::effect::Effect;
 use jiff::tz::TimeZone;
 
 use model::id::RequestId;
@@ -28,8 +30,6 @@ pub(super) const RETRY_MS: u64 = 1500;
 pub(super) const OBSERVE_MS: u64 = 10_000;
 /// Maximum number of submit keys for one text.
 pub(super) const TRIES: u8 = 3;
-/// Delay in milliseconds after a text could not be composed.
-pub(super) const LONG_PAUSE_MS: u64 = 60_000;
 
 /// The stage of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +162,8 @@ pub(super) struct State {
     pub(super) me: Me,
     /// Time of the last event.
     pub(super) now: Timestamp,
+    /// Effects of the current step.
+    pub(super) effects: Vec<Effect>,
     pub(super) role: AgentRole,
     /// Set if the team is gone but the agent lead continues.
     pub(super) teamless: bool,
@@ -221,6 +223,7 @@ impl State {
         State {
             me,
             now: Timestamp::default(),
+            effects: Vec::new(),
             role: AgentRole::Teammate,
             teamless: false,
             paste,
@@ -265,6 +268,16 @@ impl State {
     pub(super) fn on(mut self, role: AgentRole) -> State {
         self.outbox.accepted |= role == AgentRole::Lead;
         State { role, ..self }
+    }
+
+    /// Journals a warning.
+    pub(super) fn warn(&mut self, text: String) {
+        self.effects.push(Effect::Member(MemberEffect::Warn(text)));
+    }
+
+    /// Marks messages as read.
+    pub(super) fn acknowledge(&mut self, ids: Vec<String>) {
+        self.effects.push(Effect::Member(MemberEffect::Acknowledge(ids)));
     }
 
     /// The exit code, once the wrapper is done.

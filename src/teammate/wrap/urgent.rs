@@ -6,7 +6,6 @@ use super::event::Keyed;
 use super::state::{BELIEF_MS, State, TYPING_MS};
 use model::mail::envelope::Envelope;
 use model::team::event::EventKind;
-use model::time::Timestamp;
 
 /// The urgent messages without an interrupt so far.
 fn not_interrupted(state: &State) -> impl Iterator<Item = &Envelope> {
@@ -14,11 +13,11 @@ fn not_interrupted(state: &State) -> impl Iterator<Item = &Envelope> {
 }
 
 /// Interrupts the turn if an urgent message waits and no person is typing.
-pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn advance(state: &mut State) {
     let working = |screen: &super::state::ScreenSnapshot| {
-        screen.works() && now.since(screen.since) >= BELIEF_MS
+        screen.works() && state.now.since(screen.since) >= BELIEF_MS
     };
-    let alone = state.typed_at.is_none_or(|at| now.since(at) >= TYPING_MS);
+    let alone = state.typed_at.is_none_or(|at| state.now.since(at) >= TYPING_MS);
     let free =
         state.outbox.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
     if alone
@@ -27,25 +26,24 @@ pub(super) fn advance(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
         && not_interrupted(state).next().is_some()
     {
         state.interrupting = true;
-        effects.push(Effect::Interrupt);
+        state.effects.push(Effect::Interrupt);
     }
 }
 
 /// Handles the result of typing the interrupt key.
-pub(super) fn handle_interrupted(
-    state: &mut State,
-    keyed: Keyed,
-    now: Timestamp,
-    effects: &mut Vec<Effect>,
-) {
+pub(super) fn handle_interrupted(state: &mut State, keyed: Keyed) {
     state.interrupting = false;
     match keyed {
         Keyed::Typed => {
             let ids: Vec<String> = not_interrupted(state).map(|mail| mail.msg_id.clone()).collect();
             state.interrupted.extend(ids.iter().cloned());
-            effects.push(Effect::Journal { kind: EventKind::TurnInterrupted, ids, reason: None });
+            state.effects.push(Effect::Journal {
+                kind: EventKind::TurnInterrupted,
+                ids,
+                reason: None,
+            });
         }
-        Keyed::PersonTyping => state.typed_at = Some(now),
+        Keyed::PersonTyping => state.typed_at = Some(state.now),
         // The screen has changed; the next judgement shows to what.
         Keyed::Gone => state.screen = None,
     }
@@ -60,6 +58,7 @@ mod tests {
     use super::*;
     use model::id::{Incarnation, MemberName, TeamName};
     use model::members::lifecycle::MemberState;
+    use model::time::Timestamp;
     use profile::{Composer, Paste, ScreenFinding, ScreenState};
 
     const START: Timestamp = Timestamp(1_000_000);
