@@ -1,8 +1,12 @@
 //! I/O that the loops of the worker and the wrapper share: mail, shutdown requests, the member's
 //! record and outbound operations.
 
+use std::ffi::OsString;
+
 use super::effect::{MemberEffect, OutboundOp};
 use super::event::{MemberEvent, OpFailure, Requests};
+use super::state::Me;
+use super::words::AgentRole;
 use model::id::{Incarnation, MemberName, RequestId};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::{IdleNotification, Message};
@@ -11,6 +15,7 @@ use model::text;
 use model::time::Timestamp;
 use model::topic::Topic;
 use ops::{self, Context, JournalReader, Kind, OpsError, TeamStore};
+use profile::Profile;
 
 /// Maximum length of the summary of a turn, in characters.
 const SUMMARY: usize = 600;
@@ -20,6 +25,32 @@ const SUMMARY: usize = 600;
 pub struct MemberRun {
     pub name: MemberName,
     pub incarnation: Incarnation,
+}
+
+/// Parameters for starting the program of a member or of an agent lead.
+pub(super) struct ProgramStart {
+    pub(super) me: MemberRun,
+    pub(super) profile: Profile,
+    pub(super) argv: Vec<String>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) role: AgentRole,
+    /// The pane according to `$TMUX_PANE`.
+    pub(super) pane: Option<String>,
+    /// The backend's name in the team file.
+    pub(super) backend: &'static str,
+}
+
+impl ProgramStart {
+    /// Returns who and where the member is, as messages say it.
+    pub(super) fn identity(&self, team: &TeamStore) -> Me {
+        Me {
+            name: self.me.name.clone(),
+            incarnation: self.me.incarnation.clone(),
+            team: team.name().clone(),
+            pane: self.pane.clone(),
+            backend: self.backend,
+        }
+    }
 }
 
 /// The files of the team, as far as they concern one run of a member.
@@ -157,14 +188,40 @@ impl MemberIo<'_> {
         Ok(true)
     }
 
+    /// Executes an outbound operation. An idle notification gets the result of the turn that began
+    /// at `turn_from`, with `said` if the program has no last words. The next turn begins once it
+    /// is sent.
+    pub(super) fn execute_in_turn(
+        &self,
+        mut op: OutboundOp,
+        turn_from: &mut (JournalReader, Timestamp),
+        said: impl FnOnce() -> String,
+    ) -> MemberEvent {
+        let mut next = turn_from.clone();
+        if let OutboundOp::Send(message) = &mut op
+            && let Message::IdleNotification(notice) = &mut **message
+        {
+            next = match self.add_report(notice, next, said) {
+                Ok(next) => next,
+                Err(e) => {
+                    return failed(self.team, &e, |failure| MemberEvent::Done(Err(failure)));
+                }
+            };
+        }
+        let event = self.execute(op);
+        if event == MemberEvent::Done(Ok(())) {
+            *turn_from = next;
+        }
+        event
+    }
+
     /// Adds the result of a turn to an idle notification: the task that ended, the last message to a
-    /// peer, and the program's last words or else `said`. `turn_from` is the start of the turn.
-    /// Returns that of the next one.
+    /// peer, and the program's last words or else `said`. Returns the start of the next turn.
     ///
     /// # Errors
     ///
     /// The journal cannot be read.
-    pub(super) fn add_report(
+    fn add_report(
         &self,
         notice: &mut IdleNotification,
         (mut journal, since): (JournalReader, Timestamp),
@@ -182,9 +239,18 @@ impl MemberIo<'_> {
         Ok((journal, now))
     }
 
+    /// Journals the progress of messages, with a reason if they were not delivered.
+    pub(super) fn journal_delivery(&self, kind: EventKind, ids: Vec<String>, why: Option<String>) {
+        let note = Note::of(kind).with("msg_ids", ids);
+        self.journal(match why {
+            Some(why) => note.with("reason", why),
+            None => note,
+        });
+    }
+
     /// Appends an event of this member to the journal, which is a history only: a failure is
     /// ignored. A deleted team is not recreated.
-    pub(super) fn journal(&self, note: Note) {
+    fn journal(&self, note: Note) {
         if self.team.exists() {
             ops::views::events::note_unconfirmed(self.team, note.member(&self.me.name));
         }

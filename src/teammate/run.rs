@@ -2,13 +2,14 @@
 
 use std::io;
 
-use crate::acp::{self, AcpDriver, AcpOptions, Face};
-use crate::member_io::MemberRun;
+use crate::acp::{self, AcpDriver, Face, SessionOptions};
+use crate::member_io::{MemberRun, ProgramStart};
 use crate::words::AgentRole;
-use crate::wrap::{self, WrapperDriver, WrapperOptions};
+use crate::wrap::{self, WrapperDriver};
 use model::id::MemberName;
 use model::members::mode::Mode;
 use model::members::placement::BackendKind;
+use model::members::record::LaunchRequest;
 use ops::starting::agent_lead::AgentLead;
 use ops::{self, Context, OpsError, TeamStore};
 use profile::Runs;
@@ -28,21 +29,23 @@ pub fn serve_member(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i
         return Err(OpsError::Usage { problem, hint: None });
     };
     let profile = ops::members::profiles::find(ctx, &record.request.profile)?;
-    let (argv, env) = (record.request.command_line(), ctx.caller.env.clone());
-    let pane = ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned());
-    let (role, backend) = (AgentRole::Teammate, record.backend.wire());
-    if profile.runs == Runs::Acp {
-        let (mode, model) = (record.request.session_mode.clone(), record.request.model.clone());
-        let load = record.session.clone();
-        let me = me.clone();
-        let options = AcpOptions { me, profile, argv, env, role, mode, model, load, pane, backend };
-        return Ok(acp::open(ctx, team, options)?.serve());
+    let start = ProgramStart {
+        me: me.clone(),
+        profile,
+        argv: record.request.command_line(),
+        env: ctx.caller.env.clone(),
+        role: AgentRole::Teammate,
+        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
+        backend: record.backend.wire(),
+    };
+    if start.profile.runs == Runs::Acp {
+        let LaunchRequest { session_mode: mode, model, .. } = record.request;
+        let session = SessionOptions { mode, model, load: record.session };
+        return Ok(acp::open(ctx, team, start, session)?.serve());
     }
     // In a pane, tmux or iTerm2 answers the program's terminal queries.
     let answers = record.backend == BackendKind::Pty;
-    let me = me.clone();
-    let options = WrapperOptions { me, profile, argv, env, role, answers, pane, backend };
-    Ok(wrap::open(ctx, team, options)?.serve())
+    Ok(wrap::open(ctx, team, start, answers)?.serve())
 }
 
 /// A running agent lead: an agent that leads the team. The lead's own loop runs beside it.
@@ -71,12 +74,20 @@ pub fn start_agent_lead<'a>(
     if agent.profile.runs == Runs::Acp {
         return Ok(RunningAgentLead::Acp(Box::new(start_acp_lead(ctx, team, agent)?)));
     }
-    let me = MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() };
-    let profile = agent.profile.clone();
-    let (argv, env, role) = (agent.argv.clone(), agent.env.clone(), AgentRole::Lead);
-    let (pane, backend, answers) = (None, "", false);
-    let options = WrapperOptions { me, profile, argv, env, role, answers, pane, backend };
-    Ok(RunningAgentLead::Wrapped(Box::new(WrappedLead(wrap::open(ctx, team, options)?))))
+    let driver = wrap::open(ctx, team, start_of(agent), false)?;
+    Ok(RunningAgentLead::Wrapped(Box::new(WrappedLead(driver))))
+}
+
+fn start_of(agent: &AgentLead) -> ProgramStart {
+    ProgramStart {
+        me: MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() },
+        profile: agent.profile.clone(),
+        argv: agent.argv.clone(),
+        env: agent.env.clone(),
+        role: AgentRole::Lead,
+        pane: None,
+        backend: "",
+    }
 }
 
 /// Starts an agent over ACP. Must be called on the main thread before other threads exist.
@@ -89,15 +100,11 @@ pub fn start_acp_lead<'a>(
     team: &'a TeamStore,
     agent: &AgentLead,
 ) -> Result<AcpLead<'a>, OpsError> {
-    let me = MemberRun { name: MemberName::lead(), incarnation: agent.incarnation.clone() };
-    let profile = agent.profile.clone();
-    let (argv, env, role) = (agent.argv.clone(), agent.env.clone(), AgentRole::Lead);
     // Without a mode, some agents decide about permissions by themselves.
-    let words = profile.mode_words(Mode::Default);
+    let words = agent.profile.mode_words(Mode::Default);
     let mode = words.and_then(|words| words.first().cloned());
-    let (model, load, pane, backend) = (None, None, None, "");
-    let options = AcpOptions { me, profile, argv, env, role, mode, model, load, pane, backend };
-    Ok(AcpLead(acp::open(ctx, team, options)?))
+    let session = SessionOptions { mode, ..SessionOptions::default() };
+    Ok(AcpLead(acp::open(ctx, team, start_of(agent), session)?))
 }
 
 impl AcpLead<'_> {

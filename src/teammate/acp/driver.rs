@@ -2,17 +2,15 @@
 //! keys of the pane, and executes the resulting effects.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use super::super::effect::{MemberEffect, OutboundOp};
+use super::super::effect::MemberEffect;
 use super::super::event::MemberEvent;
-use super::super::member_io::{self, MemberIo, MemberRun};
-use super::super::state::Me;
+use super::super::member_io::{MemberIo, ProgramStart};
 use super::super::words::AgentRole;
 use super::agent::{AcpInput, AgentProcess};
 use super::effect::Effect;
@@ -24,8 +22,7 @@ use super::state::{AgentFacts, State};
 use acp::{AgentTraits, McpServer, Session, SessionStart, UsageBasis};
 use conversation::{ConversationAction, Options};
 use event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
-use model::mail::protocol::{IdleNotification, Message};
-use model::team::event::{EventKind, Note};
+use model::team::event::EventKind;
 use model::text;
 use model::time::Timestamp;
 use model::topic::Topic;
@@ -40,22 +37,14 @@ const CHANGED: usize = 10;
 /// The name of phalanx's own server of tools.
 const TOOLS: &str = "phalanx";
 
-/// Parameters for starting an agent over ACP.
-pub(in super::super) struct AcpOptions {
-    pub(in super::super) me: MemberRun,
-    pub(in super::super) profile: Profile,
-    pub(in super::super) argv: Vec<String>,
-    pub(in super::super) env: Vec<(OsString, OsString)>,
-    pub(in super::super) role: AgentRole,
+/// The session of an agent over ACP.
+#[derive(Default)]
+pub(in super::super) struct SessionOptions {
     /// The modes of the session, one a line.
     pub(in super::super) mode: Option<String>,
     pub(in super::super) model: Option<String>,
     /// The session of an earlier run to continue.
     pub(in super::super) load: Option<String>,
-    /// The pane according to `$TMUX_PANE`.
-    pub(in super::super) pane: Option<String>,
-    /// The backend's name in the team file.
-    pub(in super::super) backend: &'static str,
 }
 
 /// A running agent; `F` is the person's view of it.
@@ -77,9 +66,11 @@ pub(in super::super) struct AcpDriver<'a, F = ()> {
 pub(in super::super) fn open<'a>(
     ctx: &'a Context,
     team: &'a TeamStore,
-    options: AcpOptions,
+    start: ProgramStart,
+    session: SessionOptions,
 ) -> Result<AcpDriver<'a>, OpsError> {
-    let AcpOptions { me, profile, argv, env, role, mode, model, load, pane, backend } = options;
+    let myself = start.identity(team);
+    let ProgramStart { me, profile, argv, env, role, .. } = start;
     let cwd = ctx.caller.cwd.clone();
     let in_doubt = match role {
         AgentRole::Teammate => ops::mail::inbox::in_doubt(team, &me.name)?,
@@ -89,10 +80,10 @@ pub(in super::super) fn open<'a>(
     let start = SessionStart {
         cwd: cwd.to_string_lossy().into_owned(),
         mcp: vec![own_tools(ctx, &environment)],
-        load,
+        load: session.load,
         seek: in_doubt.iter().cloned().collect(),
-        modes: mode.iter().flat_map(|words| words.lines()).map(mode_choice).collect(),
-        model,
+        modes: session.mode.iter().flat_map(|words| words.lines()).map(mode_choice).collect(),
+        model: session.model,
         traits: traits(&profile),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
@@ -104,8 +95,6 @@ pub(in super::super) fn open<'a>(
     let install_hint = if is_own { profile.install_hint() } else { String::new() };
     let agent = AgentProcess::start(&argv, &cwd, env, &queue.inputs(), &install_hint);
     let agent = agent.map_err(refused)?;
-    let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
-    let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
     let mut state = State::new(myself, Session::new(start), facts(&profile), role);
     state.zone = clock::local_zone();
     state.in_doubt = in_doubt;
@@ -274,14 +263,13 @@ impl<F: Face> AcpDriver<'_, F> {
     /// Executes one effect. Returns its event if the result is known at once.
     fn carry_out(&mut self, effect: Effect) -> Option<MemberEvent> {
         match effect {
-            Effect::Member(MemberEffect::Do(op)) => return Some(self.execute_outbound(op)),
+            Effect::Member(MemberEffect::Do(op)) => {
+                let result = || turn_result(&self.state, &self.io.ctx.caller.cwd);
+                return Some(self.io.execute_in_turn(op, &mut self.turn_from, result));
+            }
             Effect::Member(effect) => return self.io.carry_out(effect),
             Effect::Journal { kind, ids, reason } => {
-                let note = Note::of(kind).with("msg_ids", ids);
-                self.io.journal(match reason {
-                    Some(reason) => note.with("reason", reason),
-                    None => note,
-                });
+                self.io.journal_delivery(kind, ids, reason);
                 if kind == EventKind::MessageSubmitted {
                     failpoint::hit("acp.submitted");
                 }
@@ -292,59 +280,20 @@ impl<F: Face> AcpDriver<'_, F> {
         }
         None
     }
+}
 
-    /// Executes an outbound operation. An idle notification gets the result of the turn, and the
-    /// next turn starts once it is sent.
-    fn execute_outbound(&mut self, op: OutboundOp) -> MemberEvent {
-        let (mut op, mut next) = (op, self.turn_from.clone());
-        if let OutboundOp::Send(message) = &mut op
-            && let Message::IdleNotification(notice) = &mut **message
-        {
-            next = match self.add_report(notice) {
-                Ok(next) => next,
-                Err(e) => {
-                    let report = |failure| MemberEvent::Done(Err(failure));
-                    return member_io::failed(self.io.team, &e, report);
-                }
-            };
-        }
-        let event = self.io.execute(op);
-        if event == MemberEvent::Done(Ok(())) {
-            self.turn_from = next;
-        }
-        event
-    }
-
-    /// Adds the result of the turn to an idle notification: the task that ended, the last message to
-    /// a peer, the agent's last words and the files that it has changed. Returns the start of the
-    /// next turn.
-    ///
-    /// # Errors
-    /// The journal cannot be read.
-    fn add_report(
-        &self,
-        notice: &mut IdleNotification,
-    ) -> Result<(JournalReader, Timestamp), OpsError> {
-        let words = text::block(self.state.last_words.trim());
-        let changed = self.changed_words();
-        let result = [words, changed].into_iter().filter(|part| !part.is_empty());
-        let result = result.collect::<Vec<_>>().join("\n");
-        self.io.add_report(notice, self.turn_from.clone(), || result)
-    }
-
-    fn changed_words(&self) -> String {
-        let cwd = self.io.ctx.caller.cwd.clone();
-        let short = |path: &String| {
-            let path = PathBuf::from(path);
-            let inner = path.strip_prefix(&cwd).unwrap_or(&path).to_string_lossy().into_owned();
-            text::line(&inner)
-        };
-        let names: Vec<String> = self.state.changed.iter().take(CHANGED).map(short).collect();
-        let more = self.state.changed.len().saturating_sub(CHANGED);
-        match (names.is_empty(), more) {
-            (true, _) => String::new(),
-            (false, 0) => format!("Changed: {}", names.join(", ")),
-            (false, more) => format!("Changed: {}, and {more} more", names.join(", ")),
-        }
-    }
+/// Returns the result of a turn: the agent's last words and the files that it has changed.
+fn turn_result(state: &State, cwd: &Path) -> String {
+    let short = |path: &String| {
+        let path = PathBuf::from(path);
+        text::line(&path.strip_prefix(cwd).unwrap_or(&path).to_string_lossy())
+    };
+    let names: Vec<String> = state.changed.iter().take(CHANGED).map(short).collect();
+    let changed = match (names.is_empty(), state.changed.len().saturating_sub(CHANGED)) {
+        (true, _) => String::new(),
+        (false, 0) => format!("Changed: {}", names.join(", ")),
+        (false, more) => format!("Changed: {}, and {more} more", names.join(", ")),
+    };
+    let parts = [text::block(state.last_words.trim()), changed];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }

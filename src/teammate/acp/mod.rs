@@ -14,7 +14,7 @@ mod react;
 mod state;
 mod terminal;
 
-pub(super) use driver::{AcpDriver, AcpOptions, open};
+pub(super) use driver::{AcpDriver, SessionOptions, open};
 pub use face::{ConversationUpdate, Face};
 
 #[cfg(test)]

@@ -2,16 +2,12 @@
 //! events and executes the resulting effects.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
 use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use super::super::effect::{MemberEffect, OutboundOp};
-use super::super::event::MemberEvent;
-use super::super::member_io::{self, MemberIo, MemberRun};
-use super::super::state::Me;
-use super::super::words::AgentRole;
+use super::super::effect::MemberEffect;
+use super::super::member_io::{self, MemberIo, ProgramStart};
 use super::dialog::Dialog;
 use super::effect::Effect;
 use super::event::{Event, Keyed, StageRefusal};
@@ -22,8 +18,6 @@ use super::state::{State, TYPING_MS};
 use event_loop::{BLIND_SWEEP, Batch, InputQueue, SWEEP};
 use launcher::command;
 use model::mail::envelope::Envelope;
-use model::mail::protocol::Message;
-use model::team::event::Note;
 use model::time::Timestamp;
 use model::topic::Topic;
 use ops::{self, Context, JournalReader, OpsError, TeamStore};
@@ -57,23 +51,8 @@ pub(in super::super) struct WrapperDriver<'a> {
     queue: InputQueue<WrapperInput>,
 }
 
-/// Parameters for starting a wrapped program.
-pub(in super::super) struct WrapperOptions {
-    pub(in super::super) me: MemberRun,
-    pub(in super::super) profile: Profile,
-    pub(in super::super) argv: Vec<String>,
-    pub(in super::super) env: Vec<(OsString, OsString)>,
-    pub(in super::super) role: AgentRole,
-    /// Set if the wrapper must answer terminal queries itself, because no terminal emulator is
-    /// attached.
-    pub(in super::super) answers: bool,
-    /// The pane according to `$TMUX_PANE`.
-    pub(in super::super) pane: Option<String>,
-    /// The backend's name in the team file.
-    pub(in super::super) backend: &'static str,
-}
-
-/// Starts the program.
+/// Starts the program. If it `answers`, the wrapper answers terminal queries itself, because no
+/// terminal emulator is attached.
 ///
 /// # Errors
 ///
@@ -81,9 +60,11 @@ pub(in super::super) struct WrapperOptions {
 pub(in super::super) fn open<'a>(
     ctx: &'a Context,
     team: &'a TeamStore,
-    start: WrapperOptions,
+    start: ProgramStart,
+    answers: bool,
 ) -> Result<WrapperDriver<'a>, OpsError> {
-    let WrapperOptions { me, profile, argv, env, role, answers, pane, backend } = start;
+    let myself = start.identity(team);
+    let ProgramStart { me, profile, argv, env, role, .. } = start;
     let cwd = ctx.caller.cwd.clone();
     let spec = command::CommandSpec { argv, cwd, env, size: (0, 0), alone: false };
     let refused = |problem: String| OpsError::Failed { problem };
@@ -92,8 +73,6 @@ pub(in super::super) fn open<'a>(
     // Nothing may fail once the program runs: no process would be left to end it.
     let turn_from = (team.journal_end()?, ops::now());
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
-    let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
-    let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
     let state =
         State::new(myself, profile.paste).by(&profile).on(role).in_zone(clock::local_zone());
     Ok(WrapperDriver {
@@ -229,7 +208,12 @@ impl WrapperDriver<'_> {
     /// Executes one effect. Returns its event if the result is known at once.
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
-            Effect::Member(MemberEffect::Do(op)) => Some(Event::Member(self.execute_outbound(op))),
+            Effect::Member(MemberEffect::Do(op)) => {
+                let screen = || {
+                    profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n")
+                };
+                Some(Event::Member(self.io.execute_in_turn(op, &mut self.turn_from, screen)))
+            }
             Effect::Member(effect @ MemberEffect::Acknowledge(_)) => {
                 failpoint::hit("wrap.observed");
                 let event = self.io.carry_out(effect);
@@ -238,11 +222,7 @@ impl WrapperDriver<'_> {
             }
             Effect::Member(effect) => self.io.carry_out(effect).map(Event::Member),
             Effect::Journal { kind, ids, reason } => {
-                let note = Note::of(kind).with("msg_ids", ids);
-                self.io.journal(match reason {
-                    Some(reason) => note.with("reason", reason),
-                    None => note,
-                });
+                self.io.journal_delivery(kind, ids, reason);
                 None
             }
             Effect::Stage(mail) => {
@@ -282,30 +262,6 @@ impl WrapperDriver<'_> {
                 None
             }
         }
-    }
-
-    /// Executes an outbound operation. An idle notification gets the result of the turn, and the
-    /// next turn starts once it is sent.
-    fn execute_outbound(&mut self, op: OutboundOp) -> MemberEvent {
-        let (mut op, mut next) = (op, self.turn_from.clone());
-        if let OutboundOp::Send(message) = &mut op
-            && let Message::IdleNotification(notice) = &mut **message
-        {
-            let screen =
-                || profile::last_words(&self.profile, &self.relay.snapshot(), LAST_ROWS).join("\n");
-            next = match self.io.add_report(notice, self.turn_from.clone(), screen) {
-                Ok(next) => next,
-                Err(e) => {
-                    let report = |failure| MemberEvent::Done(Err(failure));
-                    return member_io::failed(self.io.team, &e, report);
-                }
-            };
-        }
-        let event = self.io.execute(op);
-        if event == MemberEvent::Done(Ok(())) {
-            self.turn_from = next;
-        }
-        event
     }
 
     /// Types the keys if no person is typing and the screen still fits them.

@@ -17,4 +17,4 @@ mod state;
 mod tests;
 mod urgent;
 
-pub(super) use driver::{WrapperDriver, WrapperOptions, open};
+pub(super) use driver::{WrapperDriver, open};
