@@ -14,6 +14,7 @@ use model::time::{self, Timestamp, parse_since};
 use ops::authority::Action;
 use ops::{self, Caller, Context, Kind, Store, TeamStore};
 use store::{StoreAccess, StoreError};
+use sys::proc::Liveness;
 use sys::{env, fs};
 
 /// Number of teams that an error names.
@@ -237,7 +238,7 @@ impl Setup {
             roster.member(&lead).is_some_and(|lead| Path::new(&lead.cwd) == self.ctx.caller.cwd)
         });
         let seen = if is_here { ops::members::lead::find_lead(&team).ok().flatten() } else { None };
-        seen.is_some_and(|lead| lead.alive == ops::members::lead::Life::Alive)
+        seen.is_some_and(|lead| lead.alive == Liveness::Alive)
     }
 
     fn only_team(&self) -> Result<TeamStore, Failure> {

@@ -13,7 +13,7 @@ pub mod worktree;
 
 use crate::authority::Action;
 use crate::authority::{self, speaker};
-use crate::members::lead::{self, Life};
+use crate::members::lead;
 use crate::members::{depth, status};
 use crate::{Context, OpsError, now};
 use model::id::{LEAD, TeamName};
@@ -22,6 +22,7 @@ use model::team::event::{EventKind, Note};
 use model::team::settings::Settings;
 use model::time::Timestamp;
 use store::{StoreError, TeamStore};
+use sys::proc::Liveness;
 use sys::rand;
 
 /// Creates a team whose lead is the caller. With `unique`, a taken name gets the next free suffix
@@ -70,7 +71,7 @@ fn taken(ctx: &Context, name: TeamName) -> OpsError {
     let look = || -> Result<(bool, Option<i32>), OpsError> {
         let team = ctx.store.team(&name)?;
         let led = team.current_lead()?.is_some() || lead::stranger(&team)?.is_some();
-        let lead = lead::find_lead(&team)?.filter(|lead| !led && lead.alive == Life::Dead);
+        let lead = lead::find_lead(&team)?.filter(|lead| !led && lead.alive == Liveness::Dead);
         Ok((led || !status::live_members(&team)?.is_empty(), lead.map(|lead| lead.pid)))
     };
     // A team that cannot be read may be running.

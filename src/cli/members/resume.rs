@@ -18,10 +18,10 @@ use model::id::MemberName;
 use model::members::launch::LaunchSpec;
 use ops::authority::Action;
 use ops::ending::shutdown::ShutdownOptions;
-use ops::members::lead::Life;
 use ops::starting::resume::RestartSpecs;
 use ops::starting::spawn::{SpawnOptions, Spawned};
 use ops::{self, Kind, OpsError, TeamStore};
+use sys::proc::Liveness;
 
 /// Start members again that failed or vanished.
 #[derive(Debug, Args)]
@@ -88,7 +88,8 @@ pub(crate) fn resume_team(setup: &Setup, deadline: Duration) -> VerbResult {
     setup.team(Action::Lead)?;
     let (team, names) = setup.members(&[] as &[&str], Action::Resume)?;
     let started = start_again(setup, &team, &names, None, deadline)?;
-    let is_led = ops::members::lead::find_lead(&team)?.is_some_and(|lead| lead.alive != Life::Dead);
+    let is_led =
+        ops::members::lead::find_lead(&team)?.is_some_and(|lead| lead.alive != Liveness::Dead);
     if !is_led {
         ops::team::lease::may_lead(&setup.ctx, &team)?;
         let pid = start_background_lead(setup, &team, &["lead"])?;

@@ -16,8 +16,8 @@ use crate::watch::args::WatchArgs;
 use crate::watch::watch;
 use model::id::MemberName;
 use ops::authority::Action;
-use ops::members::lead::Life;
 use ops::views::overview::{Overview, TeamGlance, overview};
+use sys::proc::Liveness;
 use sys::{env, fs};
 
 /// The default manifest, written by `init`.
@@ -53,7 +53,7 @@ fn offer_to_go_on(setup: &Setup) -> Result<bool, Failure> {
     let name = team.name();
     let stopped = ops::starting::resume::stopped_with_lead(&team)?;
     let lead = ops::members::lead::find_lead(&team)?;
-    let has_dead_lead = lead.is_some_and(|lead| lead.alive == Life::Dead);
+    let has_dead_lead = lead.is_some_and(|lead| lead.alive == Liveness::Dead);
     if !setup.ctx.speaker.is_lead() || (stopped.is_empty() && !has_dead_lead) {
         return Ok(true);
     }
@@ -136,8 +136,7 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
         return vec![manifest, second, third];
     };
     let name = &team.name;
-    let has_dead_lead =
-        team.lead.as_ref().is_some_and(|lead| lead.alive == ops::members::lead::Life::Dead);
+    let has_dead_lead = team.lead.as_ref().is_some_and(|lead| lead.alive == Liveness::Dead);
     if has_dead_lead && team.stopped.is_empty() && team.members == 0 {
         return vec![
             step(format!("phalanx down -t {name}"), "delete it: its lead has died, nobody is left"),
@@ -167,9 +166,9 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
 mod tests {
     use super::*;
     use model::id::{MemberName, TeamName};
-    use ops::members::lead::{LeadSeen, Life};
+    use ops::members::lead::LeadSeen;
 
-    fn team(members: usize, lead: Option<Life>) -> TeamGlance {
+    fn team(members: usize, lead: Option<Liveness>) -> TeamGlance {
         let lead =
             lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
         let name = TeamName::new("demo").expect("name");
@@ -191,16 +190,16 @@ mod tests {
             commands(vec![team(0, None)], false),
             ["status -t demo", "spawn NAME -t demo", "down -t demo"]
         );
-        let led = commands(vec![team(2, Some(Life::Alive))], true);
+        let led = commands(vec![team(2, Some(Liveness::Alive))], true);
         assert_eq!(led, ["status -t demo", "attach -t demo", "down -t demo"]);
-        assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
-        assert_eq!(commands(vec![team(0, Some(Life::Dead))], false)[0], "down -t demo");
+        assert_eq!(commands(vec![team(2, Some(Liveness::Dead))], false)[0], "adopt -t demo");
+        assert_eq!(commands(vec![team(0, Some(Liveness::Dead))], false)[0], "down -t demo");
         let stopped = vec![MemberName::new("ann").expect("name")];
-        let stopped = TeamGlance { stopped, ..team(2, Some(Life::Dead)) };
+        let stopped = TeamGlance { stopped, ..team(2, Some(Liveness::Dead)) };
         assert_eq!(commands(vec![stopped], false)[0], "resume --all -t demo");
         let broken = TeamGlance { problem: Some("torn".to_owned()), ..team(0, None) };
         assert_eq!(commands(vec![broken], false)[0], "init");
-        let foreign = TeamGlance { is_foreign: true, ..team(2, Some(Life::Alive)) };
+        let foreign = TeamGlance { is_foreign: true, ..team(2, Some(Liveness::Alive)) };
         assert_eq!(commands(vec![foreign], false), ["init", "up team.toml", "team create NAME"]);
     }
 }

@@ -6,7 +6,7 @@ use super::finding::{Finding, Severity};
 use crate::ending::remove;
 use crate::error;
 use crate::hosts::{self, HostAnswer};
-use crate::members::lead::{self, Life};
+use crate::members::lead;
 use crate::members::presence;
 use crate::team::{broken, hooks};
 use crate::views::events;
@@ -148,7 +148,7 @@ fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Fin
             Finding::new("lead_stopped", Severity::Problem, what, format!("process {pid}"));
         return Ok(vec![finding.advise(format!("kill -CONT {pid}"))]);
     }
-    let Some(lead) = lead::find_lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
+    let Some(lead) = lead::find_lead(team)?.filter(|lead| lead.alive == Liveness::Dead) else {
         return Ok(Vec::new());
     };
     let (name, place) = (team.name(), format!("process {}", lead.pid));

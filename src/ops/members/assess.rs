@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::members::lead::{self, Life};
+use crate::members::lead;
 use crate::members::{output, presence, profiles};
 use crate::{Context, now};
 use model::board::Board;
@@ -132,7 +132,7 @@ impl<'t> TeamEvidence<'t> {
         let is_inside = self.roster.member(name).is_some_and(|m| m.pane_id == IN_PROCESS);
         let has_dead_lead = || {
             let lead = lead::find_lead(self.team).ok().flatten();
-            lead.is_some_and(|lead| lead.alive == Life::Dead)
+            lead.is_some_and(|lead| lead.alive == Liveness::Dead)
         };
         let found = assessment::assess(&Evidence {
             record,

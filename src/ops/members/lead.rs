@@ -14,30 +14,11 @@ use sys::proc::{self, Liveness, Process};
 /// The program of a lead that is phalanx.
 pub(crate) const PHALANX: &str = "phalanx";
 
-/// Liveness of a process, as a word in `--json`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Life {
-    Alive,
-    Dead,
-    Unknown,
-}
-
-impl From<Liveness> for Life {
-    fn from(liveness: Liveness) -> Life {
-        match liveness {
-            Liveness::Alive => Life::Alive,
-            Liveness::Dead => Life::Dead,
-            Liveness::Unknown => Life::Unknown,
-        }
-    }
-}
-
 /// The lead of a team, or its last lead if that died.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeadSeen {
     pub pid: i32,
-    pub alive: Life,
+    pub alive: Liveness,
     /// [`PHALANX`], or `claude` for any other.
     pub program: &'static str,
     /// Time since which it leads, ISO 8601.
@@ -175,17 +156,17 @@ pub(crate) fn find_lead_in(
     };
     let LeadPresence { current, dead } = lead;
     if let Some(lead) = current {
-        return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
+        return Ok(Some(ours(lead.process.pid, Liveness::Alive, lead.since)));
     }
     // An entry that a killed phalanx left in the team file is not that of another program.
     let said = team.team()?.lead_process;
     let stranger =
         said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
     if let Some(lead) = stranger {
-        let (alive, since) = (liveness(&lead).into(), lead.claimed_at.iso());
+        let (alive, since) = (liveness(&lead), lead.claimed_at.iso());
         let is_ours = process(&lead).is_some_and(launchers::runs_phalanx);
         let program = if is_ours { PHALANX } else { "claude" };
         return Ok(Some(LeadSeen { pid: lead.pid, alive, program, since }));
     }
-    Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
+    Ok(dead.map(|lead| ours(lead.process.pid, Liveness::Dead, lead.since)))
 }

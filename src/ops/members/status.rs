@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use crate::members::assess::TeamEvidence;
-use crate::members::lead::{self, LeadSeen, Life};
+use crate::members::lead::{self, LeadSeen};
 use crate::members::presence;
 use crate::{OpsError, now};
 use model::board::Board;
@@ -325,7 +325,7 @@ pub(crate) fn status_with(
     }
     let dead_lead = match lead {
         Some(_) => None,
-        None => lead::find_lead_in(team, found)?.filter(|lead| lead.alive == Life::Dead),
+        None => lead::find_lead_in(team, found)?.filter(|lead| lead.alive == Liveness::Dead),
     };
     let templates = settings.map(|settings| settings.templates.as_slice()).unwrap_or_default();
     let crew = crew(roster, records, templates);

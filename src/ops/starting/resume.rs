@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::authority::names::started_record;
 use crate::ending::remove;
 use crate::hosts;
-use crate::members::lead::{self, Life};
+use crate::members::lead;
 use crate::members::{presence, profiles, status};
 use crate::starting::spawn;
 use crate::{Context, OpsError};
@@ -147,7 +147,7 @@ fn ended(
 /// Files of the team that cannot be read.
 pub fn stopped_with_lead(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let boot = env::boot_id();
-    let has_dead_lead = lead::find_lead(team)?.is_some_and(|lead| lead.alive == Life::Dead);
+    let has_dead_lead = lead::find_lead(team)?.is_some_and(|lead| lead.alive == Liveness::Dead);
     let is_stopped = |record: &MemberRecord| {
         let other = record.boot_id.as_ref().is_some_and(|own| !boot.is_empty() && *own != boot);
         let is_gone = || record.exit.is_some() || presence::liveness(record) == Liveness::Dead;

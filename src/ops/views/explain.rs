@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::decisions::decide;
 use crate::hosts;
 use crate::members::assess::{self, TeamEvidence};
-use crate::members::lead::Life;
 use crate::members::status::ShownState;
 use crate::members::{backends, output};
 use crate::{Context, OpsError, now};
@@ -347,10 +346,10 @@ fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError>
 }
 
 fn process(id: ProcessId) -> String {
-    let life = match Life::from(proc::liveness(id.pid, id.start)) {
-        Life::Alive => "alive",
-        Life::Dead => "dead",
-        Life::Unknown => "the system cannot say whether it is running",
+    let life = match proc::liveness(id.pid, id.start) {
+        Liveness::Alive => "alive",
+        Liveness::Dead => "dead",
+        Liveness::Unknown => "the system cannot say whether it is running",
     };
     format!("process {}: {life}", id.pid)
 }

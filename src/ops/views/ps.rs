@@ -11,7 +11,7 @@ use crate::authority;
 use crate::decisions::decide;
 use crate::hosts::{self, HostAnswer};
 use crate::members::launchers::launchers;
-use crate::members::lead::{self, LeadSeen, Life};
+use crate::members::lead::{self, LeadSeen};
 use crate::members::presence;
 use crate::members::status::{self, MemberStatus, Status, TaskCounts};
 use crate::{Context, OpsError};
@@ -30,7 +30,7 @@ pub struct MemberSeen {
     pub status: MemberStatus,
     /// `None` for a member that phalanx did not start, whose process is not on record. That of a
     /// member on another host is what the host reports.
-    pub alive: Option<Life>,
+    pub alive: Option<Liveness>,
     /// Socket of the tmux server that its pane is in.
     pub socket: Option<String>,
 }
@@ -147,11 +147,9 @@ fn read_team(
     };
     let member = |status: MemberStatus| {
         let record = records.get(&status.name);
-        let alive = record.map(|record| {
-            Life::from(match record.other_host() {
-                Some(_) => elsewhere(record),
-                None => presence::liveness(record),
-            })
+        let alive = record.map(|record| match record.other_host() {
+            Some(_) => elsewhere(record),
+            None => presence::liveness(record),
         });
         MemberSeen { alive, socket: record.and_then(socket), status }
     };

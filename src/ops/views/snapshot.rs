@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::decisions::requests::{self, Shown};
-use crate::members::lead::Life;
 use crate::members::status::{self, MemberStatus, Status};
 use crate::{Context, OpsError, now};
 use model::board::Board;
@@ -24,6 +23,7 @@ use model::team::worktree::Checkout;
 use model::time::Timestamp;
 use model::topic::Topic;
 use store::{JournalReader, TeamStore};
+use sys::proc::Liveness;
 
 /// Number of events that are kept.
 const EVENTS: usize = 1_000;
@@ -515,9 +515,9 @@ pub fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
         .into_iter()
         .map(|team| {
             let lead = match team.lead.as_ref().map(|lead| lead.alive) {
-                Some(Life::Alive) => "led",
-                Some(Life::Dead) => "lead died",
-                Some(Life::Unknown) => "lead not visible",
+                Some(Liveness::Alive) => "led",
+                Some(Liveness::Dead) => "lead died",
+                Some(Liveness::Unknown) => "lead not visible",
                 None => "no lead",
             };
             let store = ctx.store.under(&team.root);

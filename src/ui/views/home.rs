@@ -3,8 +3,8 @@
 use crate::paint::{Paint, Tint};
 use crate::table::{Table, cell, tinted};
 use model::text;
-use ops::members::lead::Life;
 use ops::views::overview::{Overview, TeamGlance};
+use sys::proc::Liveness;
 
 const ABOUT: &str =
     "phalanx leads teams of command-line agents in tmux panes or its own terminals.";
@@ -76,9 +76,9 @@ fn lead(team: &TeamGlance) -> String {
         (None, None) => "none".to_owned(),
         (Some(lead), None) => {
             let state = match lead.alive {
-                Life::Alive => "",
-                Life::Dead => ", dead",
-                Life::Unknown => ", not visible from here",
+                Liveness::Alive => "",
+                Liveness::Dead => ", dead",
+                Liveness::Unknown => ", not visible from here",
             };
             format!("{} (process {}){state}", lead.program, lead.pid)
         }

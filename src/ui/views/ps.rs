@@ -8,8 +8,9 @@ use crate::table::{Cell, Table, cell, maybe, tinted};
 use crate::views::life::state_cell;
 use crate::views::status::dead_lead_text;
 use model::text;
-use ops::members::lead::{LeadSeen, Life};
+use ops::members::lead::LeadSeen;
 use ops::views::ps::TeamOnMachine;
+use sys::proc::Liveness;
 
 /// Maximum length of names, in characters.
 const NAME: usize = 20;
@@ -52,7 +53,7 @@ pub fn ps(teams: &[TeamOnMachine], root: &Path, width: usize, paint: Paint) -> S
 }
 
 fn dead_lead(team: &TeamOnMachine, root: &Path) -> Option<String> {
-    let lead = team.lead.as_ref().filter(|lead| lead.alive == Life::Dead)?;
+    let lead = team.lead.as_ref().filter(|lead| lead.alive == Liveness::Dead)?;
     let words = dead_lead_text(
         lead,
         &text::line(team.team.as_str()),
@@ -98,17 +99,17 @@ fn lead(lead: Option<&LeadSeen>) -> Cell {
         other => format!("{other} {}", lead.pid),
     };
     match lead.alive {
-        Life::Alive => cell(who),
-        Life::Dead => tinted(Tint::Bad, format!("{who} died")),
-        Life::Unknown => tinted(Tint::Warn, format!("{who}?")),
+        Liveness::Alive => cell(who),
+        Liveness::Dead => tinted(Tint::Bad, format!("{who} died")),
+        Liveness::Unknown => tinted(Tint::Warn, format!("{who}?")),
     }
 }
 
-fn pid(pid: Option<i32>, alive: Option<Life>) -> Cell {
+fn pid(pid: Option<i32>, alive: Option<Liveness>) -> Cell {
     match (pid, alive) {
-        (Some(pid), Some(Life::Dead)) => tinted(Tint::Bad, format!("{pid} dead")),
-        (Some(pid), Some(Life::Unknown)) => tinted(Tint::Warn, format!("{pid}?")),
-        (Some(pid), Some(Life::Alive) | None) => cell(pid.to_string()),
+        (Some(pid), Some(Liveness::Dead)) => tinted(Tint::Bad, format!("{pid} dead")),
+        (Some(pid), Some(Liveness::Unknown)) => tinted(Tint::Warn, format!("{pid}?")),
+        (Some(pid), Some(Liveness::Alive) | None) => cell(pid.to_string()),
         (None, _) => cell(""),
     }
 }
