@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::link::{HostLink, QUICK};
-use super::wire::{HostRequest, LogChunk, LogRequest, RunToEnd};
+use super::wire::{HostRequest, LogRequest, RunToEnd};
 use crate::error::RemoteFailure;
 use crate::hosts::log_part::{LogPart, LogRange};
 use crate::{Context, OpsError};
@@ -159,8 +159,7 @@ pub(crate) fn read_log(
 ) -> Result<LogPart, OpsError> {
     let (name, incarnation, range) = (name.clone(), incarnation.clone(), range.clone());
     let request = HostRequest::Log(LogRequest { name, incarnation, range });
-    let chunk: LogChunk = HostLink::to(ctx, team, host)?.call(request, QUICK)?;
-    Ok(chunk.into())
+    HostLink::to(ctx, team, host)?.call(request, QUICK)
 }
 
 fn no_answer(host: &HostName) -> OpsError {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::OpsError;
 use model::members::record::MemberRecord;
@@ -26,14 +26,26 @@ pub(crate) struct LogRange {
 }
 
 /// The part of a log in a [`LogRange`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPart {
+    /// In JSON, each byte is the character with its number.
+    #[serde(serialize_with = "to_characters", deserialize_with = "from_characters")]
     pub bytes: Vec<u8>,
     /// The length of the whole log.
     pub len: u64,
     pub has_times: bool,
     /// Offsets with the times at which the log was written from there.
     pub times: Vec<(u64, Timestamp)>,
+}
+
+fn to_characters<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&bytes.iter().copied().map(char::from).collect::<String>())
+}
+
+fn from_characters<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    // A character beyond a byte cannot be in a log of this release.
+    Ok(text.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect())
 }
 
 /// Returns the path of the log of a run on this host.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::OpsError;
 use crate::error::RemoteFailure;
-use crate::hosts::log_part::{LogPart, LogRange};
+use crate::hosts::log_part::LogRange;
 use crate::hosts::stop_mode::StopMode;
 use backend::Label;
 use model::id::{HostName, Incarnation, MemberName, TeamName};
@@ -18,7 +18,6 @@ use model::members::placement::{BackendKind, Layout, Placement};
 use model::team::check::TeamCheck;
 use model::team::settings::BackendChoice;
 use model::team::worktree::Checkout;
-use model::time::Timestamp;
 use worktree::{CopyTraits, WorktreeState};
 
 /// The release whose messages these are.
@@ -100,7 +99,7 @@ pub(crate) enum HostRequest {
         seen: WorktreeState,
         deletes_branch: bool,
     },
-    /// Replies with a [`LogChunk`].
+    /// Replies with that part of the log.
     Log(LogRequest),
 }
 
@@ -164,32 +163,6 @@ pub(crate) struct LogRequest {
     pub range: LogRange,
 }
 
-/// A part of a log, as JSON text.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct LogChunk {
-    /// Each byte as the character with its number.
-    bytes: String,
-    len: u64,
-    has_times: bool,
-    times: Vec<(u64, Timestamp)>,
-}
-
-impl From<LogPart> for LogChunk {
-    fn from(part: LogPart) -> LogChunk {
-        let LogPart { bytes, len, has_times, times } = part;
-        LogChunk { bytes: bytes.into_iter().map(char::from).collect(), len, has_times, times }
-    }
-}
-
-impl From<LogChunk> for LogPart {
-    fn from(chunk: LogChunk) -> LogPart {
-        let LogChunk { bytes, len, has_times, times } = chunk;
-        // A character beyond a byte cannot be in a chunk of this release.
-        let bytes = bytes.chars().map(|c| u8::try_from(c).unwrap_or(b'?')).collect();
-        LogPart { bytes, len, has_times, times }
-    }
-}
-
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MarkedPlacement {
     pub placement: Placement,
@@ -250,7 +223,8 @@ pub fn parse_line(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::hosts::log_part::LogPart;
+    use model::time::Timestamp;
 
     #[test]
     fn every_byte_of_a_log_survives_the_way() {
@@ -260,9 +234,8 @@ mod tests {
             has_times: true,
             times: vec![(7, Timestamp(9))],
         };
-        let text = serde_json::to_string(&LogChunk::from(part.clone())).expect("text");
+        let text = serde_json::to_string(&part).expect("text");
         assert!(!text.contains('\n'), "a message is one line");
-        let read: LogChunk = serde_json::from_str(&text).expect("a chunk");
-        assert_eq!(LogPart::from(read), part);
+        assert_eq!(serde_json::from_str::<LogPart>(&text).expect("a part"), part);
     }
 }

@@ -17,7 +17,7 @@ use crate::ending::stop::{self, MemberStop};
 use crate::error::RemoteFailure;
 use crate::hosts::log_part::{LogPart, log_here};
 use crate::hosts::wire::{
-    HostCall, HostHello, HostReply, HostRequest, LogChunk, LogRequest, MarkedPlacement, RELEASE,
+    HostCall, HostHello, HostReply, HostRequest, LogRequest, MarkedPlacement, RELEASE,
     RemoteReport, RemoteSpawn, RunToEnd, failure_of,
 };
 use crate::members::{backends, output, presence};
@@ -211,7 +211,7 @@ fn carry_out(
             let log = record.as_ref().and_then(log_here).ok_or_else(|| OpsError::Failed {
                 problem: format!("host has no log of this run of `{name}`"),
             })?;
-            value(LogChunk::from(LogPart::read(log, &range)?))
+            value(LogPart::read(log, &range)?)
         }
     }
 }
