@@ -1,10 +1,14 @@
 //! Classes of failure.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// Classes of failure; each has an exit code of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     Failed,
     Usage,
@@ -21,16 +25,7 @@ pub enum Kind {
 impl Kind {
     /// Returns the `error.kind` in JSON output.
     pub fn word(self) -> &'static str {
-        match self {
-            Kind::Failed => "failed",
-            Kind::Usage => "usage",
-            Kind::NotFound => "not_found",
-            Kind::Refused => "refused",
-            Kind::Deadline => "deadline",
-            Kind::Backend => "backend",
-            Kind::Internal => "internal",
-            Kind::Interrupted => "interrupted",
-        }
+        self.into()
     }
 
     pub fn exit_code(self) -> u8 {
