@@ -91,7 +91,8 @@ impl Session {
             Ok(result) => {
                 self.end_user_message();
                 self.is_loaded = true;
-                self.configure(parse_or_default(result));
+                self.settings.replace(parse_or_default(result));
+                self.choose_model();
             }
             Err(error) => self.not_loaded(AgentFailure::from_reply(error).said),
         }
@@ -119,18 +120,12 @@ impl Session {
         self.choose_model();
     }
 
-    /// Takes what the reply to a load offers.
-    fn configure(&mut self, reply: SessionReply) {
-        self.settings.replace(reply);
-        self.choose_model();
-    }
-
     fn choose_model(&mut self) {
         self.report_settings();
         match &self.start.model {
             Some(model) => {
                 let change = self.settings.change_for_model(model);
-                self.send_setting(change, AwaitedReply::StartModel);
+                self.send_setting(change, AwaitedReply::StartSetting);
             }
             None => self.choose_modes(),
         }
@@ -139,7 +134,7 @@ impl Session {
     fn choose_modes(&mut self) {
         match self.start_modes.pop_front() {
             Some(mode) => match self.settings.change_for_mode(&mode) {
-                Ok(change) => self.send_setting(change, AwaitedReply::StartMode),
+                Ok(change) => self.send_setting(change, AwaitedReply::StartSetting),
                 Err(why) => self.refuse(AgentFailure::other(&why)),
             },
             None => self.choose_later_mode(),
@@ -169,14 +164,8 @@ impl Session {
         self.writer.request(sent(change), method, params);
     }
 
-    pub(crate) fn model_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
-        match self.confirm_setting(change, reply) {
-            Ok(()) => self.choose_modes(),
-            Err(failure) => self.refuse(failure),
-        }
-    }
-
-    pub(crate) fn mode_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
+    /// Takes the reply to the model or to a mode of the start.
+    pub(crate) fn start_setting_chosen(&mut self, change: SettingRequest, reply: RpcResult<'_>) {
         match self.confirm_setting(change, reply) {
             Ok(()) => self.choose_modes(),
             Err(failure) => self.refuse(failure),

@@ -13,8 +13,8 @@ pub(crate) enum AwaitedReply {
     /// `session/load` or `session/resume`.
     Load,
     New,
-    StartModel(SettingRequest),
-    StartMode(SettingRequest),
+    /// The model, or a mode of the start.
+    StartSetting(SettingRequest),
     /// A mode that the owner has set while the session began.
     LaterMode(SettingRequest),
     Setting(SettingRequest),
