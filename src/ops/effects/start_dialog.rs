@@ -51,28 +51,16 @@ pub(super) fn settle(
     finding: &ScreenFinding,
 ) -> Result<(), OpsError> {
     let Some(_busy) = Busy::with(&record.incarnation) else { return Ok(()) };
-    let shown = answerable(profile, finding);
-    let Some(filed) = last_filed(team, record)? else {
-        return shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked));
-    };
-    let is_shown = shown.is_some_and(|asked| is_about(&filed, &finding.rule, asked));
-    match next_step(filed.decision.as_ref().map(|made| (made.outcome, made.typed)), is_shown) {
-        TypingStep::Wait => Ok(()),
-        TypingStep::Withdraw => dialog::withdraw(ctx, team, &filed.id, None),
-        TypingStep::Type { allow } => {
-            answer(ctx, team, record, profile, finding, allow)?;
-            let closed = Deadline::after(CLOSES_WITHIN);
-            while shows(ctx, team, record, profile, &filed) && !closed.expired() {
-                sleep(PAUSE);
-            }
-            let stays = shows(ctx, team, record, profile, &filed);
-            dialog::record_typed(team, &filed.id, if stays { Typed::Stays } else { Typed::Taken })
-        }
-        TypingStep::Gone => dialog::record_typed(team, &filed.id, Typed::Gone),
-        TypingStep::File => {
-            shown.map_or(Ok(()), |asked| file(ctx, team, record, profile, finding, asked))
-        }
-    }
+    NativeScreen { ctx, team, record, profile, finding }.settle()
+}
+
+/// The screen of a run, with what was found on it.
+struct NativeScreen<'a> {
+    ctx: &'a Context,
+    team: &'a TeamStore,
+    record: &'a MemberRecord,
+    profile: &'a Profile,
+    finding: &'a ScreenFinding,
 }
 
 /// The next step with the last request of a run.
@@ -107,6 +95,78 @@ fn next_step(decision: Option<(DecisionOutcome, Option<Typed>)>, is_shown: bool)
     }
 }
 
+impl NativeScreen<'_> {
+    fn settle(&self) -> Result<(), OpsError> {
+        let (ctx, team) = (self.ctx, self.team);
+        let shown = answerable(self.profile, self.finding);
+        let Some(filed) = last_filed(team, self.record)? else {
+            return shown.map_or(Ok(()), |asked| self.file(asked));
+        };
+        let is_shown = shown.is_some_and(|asked| is_about(&filed, &self.finding.rule, asked));
+        match next_step(filed.decision.as_ref().map(|made| (made.outcome, made.typed)), is_shown) {
+            TypingStep::Wait => Ok(()),
+            TypingStep::Withdraw => dialog::withdraw(ctx, team, &filed.id, None),
+            TypingStep::Type { allow } => {
+                self.answer(allow)?;
+                let closed = Deadline::after(CLOSES_WITHIN);
+                while self.still_shows(&filed) && !closed.expired() {
+                    sleep(PAUSE);
+                }
+                let stays = self.still_shows(&filed);
+                let typed = if stays { Typed::Stays } else { Typed::Taken };
+                dialog::record_typed(team, &filed.id, typed)
+            }
+            TypingStep::Gone => dialog::record_typed(team, &filed.id, Typed::Gone),
+            TypingStep::File => shown.map_or(Ok(()), |asked| self.file(asked)),
+        }
+    }
+
+    /// Reads the screen again.
+    fn judge_again(&self) -> Result<ScreenFinding, OpsError> {
+        let screen = output::peek(self.ctx, self.team, &self.record.name, LINES)?;
+        Ok(judge(self.profile, &Screenshot::of_text(&screen)))
+    }
+
+    fn still_shows(&self, filed: &Question) -> bool {
+        let Ok(finding) = self.judge_again() else { return false };
+        answerable(self.profile, &finding)
+            .is_some_and(|asked| is_about(filed, &finding.rule, asked))
+    }
+
+    /// Files a dialog that is still shown a moment later.
+    fn file(&self, asked: &DialogQuestion) -> Result<(), OpsError> {
+        let (team, record, finding) = (self.team, self.record, self.finding);
+        let ScreenState::Dialog(name) = &finding.state else { return Ok(()) };
+        sleep(BELIEF);
+        let again = self.judge_again()?;
+        if (&again.rule, again.asked.as_ref()) != (&finding.rule, Some(asked)) {
+            return Ok(());
+        }
+        let request_id = format!("dialog-{}-{}", now().0, &record.incarnation.as_str()[..8]);
+        RequestId::parse(&request_id).expect("digits, letters and hyphens are safe");
+        let request = PermissionRequest {
+            request_id,
+            agent_id: Some(record.name.to_string()),
+            tool_name: name.clone(),
+            tool_use_id: Some(finding.rule.clone()),
+            description: Some(asked.text.clone()),
+            input: Value::Object(Map::new()),
+            permission_suggestions: Vec::new(),
+            answered_by: Some(AnsweredBy::Keys),
+            is_dialog: true,
+        };
+        Post::report(team, &record.name, Message::PermissionRequest(request)).send(team)?;
+        decide::process_requests(self.ctx, team).map(drop)
+    }
+
+    fn answer(&self, is_allowed: bool) -> Result<(), OpsError> {
+        let keys = self.profile.answers.get(&self.finding.rule);
+        let (Some(keys), Some(placement)) = (keys, &self.record.placement) else { return Ok(()) };
+        let keys = keys_of(if is_allowed { &keys.allow } else { &keys.deny });
+        input::write_into(self.ctx, self.team, self.record, placement, &Input::Keys(keys))
+    }
+}
+
 /// Returns the last request that was filed for a dialog of this run.
 fn last_filed(team: &TeamStore, record: &MemberRecord) -> Result<Option<Question>, OpsError> {
     let of_run = |question: &Question| {
@@ -121,67 +181,6 @@ fn is_about(question: &Question, rule: &str, asked: &DialogQuestion) -> bool {
         filed.tool_use_id.as_deref() == Some(rule)
             && filed.description.as_deref() == Some(&asked.text)
     })
-}
-
-fn shows(
-    ctx: &Context,
-    team: &TeamStore,
-    record: &MemberRecord,
-    profile: &Profile,
-    filed: &Question,
-) -> bool {
-    let Ok(screen) = output::peek(ctx, team, &record.name, LINES) else { return false };
-    let finding = judge(profile, &Screenshot::of_text(&screen));
-    answerable(profile, &finding).is_some_and(|asked| is_about(filed, &finding.rule, asked))
-}
-
-/// Files a dialog that is still shown a moment later.
-fn file(
-    ctx: &Context,
-    team: &TeamStore,
-    record: &MemberRecord,
-    profile: &Profile,
-    finding: &ScreenFinding,
-    asked: &DialogQuestion,
-) -> Result<(), OpsError> {
-    let ScreenState::Dialog(name) = &finding.state else { return Ok(()) };
-    sleep(BELIEF);
-    let screen = output::peek(ctx, team, &record.name, LINES)?;
-    let again = judge(profile, &Screenshot::of_text(&screen));
-    if (&again.rule, again.asked.as_ref()) != (&finding.rule, Some(asked)) {
-        return Ok(());
-    }
-    let request_id = format!("dialog-{}-{}", now().0, &record.incarnation.as_str()[..8]);
-    RequestId::parse(&request_id).expect("digits, letters and hyphens are safe");
-    let request = PermissionRequest {
-        request_id,
-        agent_id: Some(record.name.to_string()),
-        tool_name: name.clone(),
-        tool_use_id: Some(finding.rule.clone()),
-        description: Some(asked.text.clone()),
-        input: Value::Object(Map::new()),
-        permission_suggestions: Vec::new(),
-        answered_by: Some(AnsweredBy::Keys),
-        is_dialog: true,
-    };
-    Post::report(team, &record.name, Message::PermissionRequest(request)).send(team)?;
-    decide::process_requests(ctx, team).map(drop)
-}
-
-fn answer(
-    ctx: &Context,
-    team: &TeamStore,
-    record: &MemberRecord,
-    profile: &Profile,
-    finding: &ScreenFinding,
-    is_allowed: bool,
-) -> Result<(), OpsError> {
-    let (Some(keys), Some(placement)) = (profile.answers.get(&finding.rule), &record.placement)
-    else {
-        return Ok(());
-    };
-    let keys = keys_of(if is_allowed { &keys.allow } else { &keys.deny });
-    input::write_into(ctx, team, record, placement, &Input::Keys(keys))
 }
 
 /// Returns the keys that send these characters.
