@@ -323,11 +323,7 @@ impl Board {
 
 /// Returns true if two tasks may touch the same file.
 pub(crate) fn share_files(a: &Task, b: &Task) -> bool {
-    patterns_meet(&a.extra.files, &b.extra.files)
-}
-
-fn patterns_meet(a: &[String], b: &[String]) -> bool {
-    a.iter().any(|x| b.iter().any(|y| meet(x, y)))
+    a.extra.files.iter().any(|x| b.extra.files.iter().any(|y| meet(x, y)))
 }
 
 /// Returns true if two path patterns may match the same file. Compares only the parts before the
