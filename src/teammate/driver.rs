@@ -131,8 +131,7 @@ impl WorkerDriver<'_> {
             return self.io.topics().iter().for_each(|part| self.read(part));
         }
         // The roster matters only to a member that is not on it and therefore cannot read mail.
-        let is_relevant =
-            *topic != Topic::Roster || self.state.waits_for_mail() || !self.io.team.exists();
+        let is_relevant = *topic != Topic::Roster || self.state.mail_due || !self.io.team.exists();
         if self.state.end().is_some() || !is_relevant {
             return;
         }

@@ -29,7 +29,7 @@ pub(super) enum Activity {
 }
 
 /// The reports of a member.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct MemberOutbox {
     /// Set once [`OutboundOp::Hello`] has been queued.
     pub(super) up: bool,
@@ -52,23 +52,12 @@ pub(super) struct MemberOutbox {
     complaint: Option<String>,
 }
 
-impl Default for MemberOutbox {
-    fn default() -> MemberOutbox {
-        MemberOutbox {
-            up: false,
-            accepted: false,
-            reported: None,
-            limit_reported: false,
-            queue: VecDeque::new(),
-            asked: false,
-            mail_due: true,
-            pause_until: None,
-            complaint: None,
-        }
-    }
-}
-
 impl MemberOutbox {
+    /// Of a program that was started; `accepted` if no spawner has to confirm that.
+    pub(super) fn new(accepted: bool) -> MemberOutbox {
+        MemberOutbox { accepted, mail_due: true, ..MemberOutbox::default() }
+    }
+
     pub(super) fn push(&mut self, op: OutboundOp) {
         self.queue.push_back(op);
     }

@@ -302,11 +302,6 @@ impl WorkerState {
         self.pause_until.or(due)
     }
 
-    /// Returns whether mail has to be read before anything else.
-    pub(crate) fn waits_for_mail(&self) -> bool {
-        self.mail_due
-    }
-
     /// Ids of the requests that await an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending.iter().map(|p| &p.request.id)

@@ -137,9 +137,6 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(me: Me, session: Session, facts: AgentFacts, role: AgentRole) -> State {
-        let mut outbox = MemberOutbox::default();
-        // An agent lead needs no spawner to accept it.
-        outbox.accepted = role == AgentRole::Lead;
         State {
             me,
             now: Timestamp::default(),
@@ -149,7 +146,8 @@ impl State {
             facts,
             zone: TimeZone::UTC,
             session,
-            outbox,
+            // An agent lead needs no spawner to accept it.
+            outbox: MemberOutbox::new(role == AgentRole::Lead),
             waiting: Vec::new(),
             typed: VecDeque::new(),
             turn: None,

@@ -166,20 +166,17 @@ fn stuck(state: &mut State, screen: &ScreenSnapshot, at: Timestamp) {
         && !screen.shown
         && state.now.since(screen.since.max(at)) >= OBSERVE_MS
     {
-        put_by(state);
+        // Ends the delivery without a result, so that other mail can be delivered.
+        if let Some(turn) = state.turn.take() {
+            state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
+            state.unseen.extend(turn.ids);
+        }
         begin(state, screen);
     }
 }
 
 fn is_in_hand(state: &State, id: &String) -> bool {
     state.turn.as_ref().is_some_and(|turn| turn.ids.contains(id))
-}
-
-/// Ends the delivery without a result, so that other mail can be delivered.
-fn put_by(state: &mut State) {
-    let Some(turn) = state.turn.take() else { return };
-    state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
-    state.unseen.extend(turn.ids);
 }
 
 /// Drops messages that are no longer unread: mail removed from the mailbox is not typed, and a user

@@ -73,8 +73,8 @@ pub(in super::super) fn open<'a>(
     // Nothing may fail once the program runs: no process would be left to end it.
     let turn_from = (team.journal_end()?, ops::now());
     let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
-    let state =
-        State::new(myself, profile.paste).by(&profile).on(role).in_zone(clock::local_zone());
+    let state = State::new(myself, profile.paste).by(&profile).on(role);
+    let state = State { zone: clock::local_zone(), ..state };
     Ok(WrapperDriver {
         io: MemberIo { ctx, team, me },
         profile,

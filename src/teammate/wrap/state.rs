@@ -234,7 +234,7 @@ impl State {
             dialogs: Dialogs::default(),
             typed_at: None,
             zone: TimeZone::UTC,
-            outbox: MemberOutbox::default(),
+            outbox: MemberOutbox::new(false),
             waiting: Vec::new(),
             turn: None,
             interrupting: false,
@@ -257,11 +257,6 @@ impl State {
     pub(super) fn by(self, profile: &Profile) -> State {
         let (mail, shutdown) = (profile.mail, profile.shutdown);
         State { answers: profile.answers.clone(), mail, shutdown, ..self }
-    }
-
-    /// Sets the time zone in which the program shows times.
-    pub(crate) fn in_zone(self, zone: TimeZone) -> State {
-        State { zone, ..self }
     }
 
     /// Sets the role. An agent lead needs no spawner to accept it.
