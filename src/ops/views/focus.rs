@@ -84,7 +84,8 @@ pub fn set_visibility(
 ) -> Result<VisibilityChange, OpsError> {
     let (record, placement) = placed(team, name, visibility.verb())?;
     let backend = backends::open_for(ctx, team, &record, &placement)?;
-    set_visibility_with(team, &record, &placement, backend.as_ref(), visibility)
+    let (record, placement, backend) = (&record, &placement, backend.as_ref());
+    VisibilitySwitch { team, record, placement, backend, visibility }.carry_out()
 }
 
 /// Returns the record and the placement of a running member.
@@ -139,116 +140,101 @@ pub(crate) fn to_ops_error(error: BackendError) -> OpsError {
     }
 }
 
-/// Moves the pane under the roster lock, so that no other process moves it back in between. If a
-/// later step fails, the pane is moved back.
-fn set_visibility_with(
-    team: &TeamStore,
-    record: &MemberRecord,
-    placement: &Placement,
-    backend: &dyn Backend,
+/// A change of the visibility of a member's pane.
+struct VisibilitySwitch<'a> {
+    team: &'a TeamStore,
+    record: &'a MemberRecord,
+    placement: &'a Placement,
+    backend: &'a dyn Backend,
     visibility: Visibility,
-) -> Result<VisibilityChange, OpsError> {
-    let (pane, hidden) = (roster_pane_id(placement, visibility)?, visibility == Visibility::Hidden);
-    prove(record, placement, backend)?;
-    let mut now = None;
-    let published = team.change_roster(|roster| {
-        // Once: this closure is run again if another process wrote the file meanwhile. And even if
-        // the file has that state already: a person may have moved the pane by hand.
-        if now.is_none() {
-            match move_pane(backend, placement, record.mark(), visibility) {
-                Ok(placement) => now = Some(placement),
-                Err(e) => return Ok(Err(e)),
+}
+
+impl VisibilitySwitch<'_> {
+    /// Moves the pane under the roster lock, so that no other process moves it back in between. If
+    /// a later step fails, the pane is moved back.
+    fn carry_out(&self) -> Result<VisibilityChange, OpsError> {
+        let &VisibilitySwitch { team, record, placement, backend, visibility } = self;
+        let pane = roster_pane_id(placement, visibility)?;
+        let hidden = visibility == Visibility::Hidden;
+        prove(record, placement, backend)?;
+        let mut now = None;
+        let published = team.change_roster(|roster| {
+            // Once: this closure is run again if another process wrote the file meanwhile. And even
+            // if the file has that state already: a person may have moved the pane by hand.
+            if now.is_none() {
+                match self.move_pane(placement, visibility) {
+                    Ok(placement) => now = Some(placement),
+                    Err(e) => return Ok(Err(e)),
+                }
             }
+            let is_new = roster.is_hidden(pane) != hidden;
+            roster.set_hidden(pane, hidden);
+            Ok(Ok(is_new))
+        });
+        let moved = now.filter(|moved| moved != placement);
+        let is_new = match published {
+            Ok(Ok(is_new)) => is_new,
+            Ok(Err(refused)) => return Err(to_ops_error(refused)),
+            Err(e) => return Err(self.move_back(moved.as_ref(), e.into())),
+        };
+        let changed = is_new || moved.is_some();
+        if changed && let Err(e) = self.record_move(moved.as_ref()) {
+            let failure = self.move_back(moved.as_ref(), e);
+            self.restore(is_new.then_some(!hidden))?;
+            return Err(failure);
         }
-        let is_new = roster.is_hidden(pane) != hidden;
-        roster.set_hidden(pane, hidden);
-        Ok(Ok(is_new))
-    });
-    let moved = now.filter(|moved| moved != placement);
-    let back = |failure| move_back(record, moved.as_ref(), backend, visibility, failure);
-    let is_new = match published {
-        Ok(Ok(is_new)) => is_new,
-        Ok(Err(refused)) => return Err(to_ops_error(refused)),
-        Err(e) => return Err(back(e.into())),
-    };
-    let changed = is_new || moved.is_some();
-    if changed && let Err(e) = record_move(team, record, moved.as_ref(), visibility) {
-        let failure = back(e);
-        restore(team, record, placement, is_new.then_some(!hidden))?;
-        return Err(failure);
+        Ok(VisibilityChange { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
     }
-    Ok(VisibilityChange { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
-}
 
-/// Restores the placement in the record and, if it was changed, the team file.
-fn restore(
-    team: &TeamStore,
-    record: &MemberRecord,
-    placement: &Placement,
-    hidden: Option<bool>,
-) -> Result<(), OpsError> {
-    team.change_record(&record.name, &record.incarnation, |found| {
-        found.placement = Some(placement.clone());
-    })?;
-    if let Some(hidden) = hidden {
-        team.change_roster(|roster| {
-            roster.set_hidden(placement.pane_id(), hidden);
-            Ok(())
+    /// Restores the placement in the record and, if it was changed, the team file.
+    fn restore(&self, hidden: Option<bool>) -> Result<(), OpsError> {
+        self.record_placement(self.placement)?;
+        if let Some(hidden) = hidden {
+            self.team.change_roster(|roster| {
+                roster.set_hidden(self.placement.pane_id(), hidden);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn record_placement(&self, placement: &Placement) -> Result<(), OpsError> {
+        self.team.change_record(&self.record.name, &self.record.incarnation, |found| {
+            found.placement = Some(placement.clone());
         })?;
+        Ok(())
     }
-    Ok(())
-}
 
-fn move_pane(
-    backend: &dyn Backend,
-    placement: &Placement,
-    token: &str,
-    visibility: Visibility,
-) -> Result<Placement, BackendError> {
-    match visibility {
-        Visibility::Hidden => backend.hide(placement, token),
-        Visibility::Shown => backend.show(placement, token),
-    }
-}
-
-/// Moves the pane back if it was moved. Returns `failure`, with the error of the move if that
-/// fails.
-fn move_back(
-    record: &MemberRecord,
-    moved: Option<&Placement>,
-    backend: &dyn Backend,
-    visibility: Visibility,
-    failure: OpsError,
-) -> OpsError {
-    let Some(now) = moved else { return failure };
-    match move_pane(backend, now, record.mark(), visibility.other()) {
-        Ok(_) => failure,
-        Err(e) => {
-            OpsError::Failed { problem: format!("{failure}; and {now} could not be put back: {e}") }
+    fn move_pane(&self, from: &Placement, to: Visibility) -> Result<Placement, BackendError> {
+        match to {
+            Visibility::Hidden => self.backend.hide(from, self.record.mark()),
+            Visibility::Shown => self.backend.show(from, self.record.mark()),
         }
     }
-}
 
-/// Writes the new placement to the record and journals the move.
-fn record_move(
-    team: &TeamStore,
-    record: &MemberRecord,
-    now: Option<&Placement>,
-    visibility: Visibility,
-) -> Result<(), OpsError> {
-    if let Some(now) = now {
-        team.change_record(&record.name, &record.incarnation, |found| {
-            found.placement = Some(now.clone())
-        })?;
+    /// Moves the pane back if it was moved. Returns `failure`, with the error of the move if that
+    /// fails.
+    fn move_back(&self, moved: Option<&Placement>, failure: OpsError) -> OpsError {
+        let Some(now) = moved else { return failure };
+        match self.move_pane(now, self.visibility.other()) {
+            Ok(_) => failure,
+            Err(e) => OpsError::Failed {
+                problem: format!("{failure}; and {now} could not be put back: {e}"),
+            },
+        }
     }
-    let kind = if visibility == Visibility::Hidden {
-        EventKind::MemberHidden
-    } else {
-        EventKind::MemberShown
-    };
-    let pane = record.placement.as_ref().map_or("", Placement::pane_id);
-    team.record(Note::of(kind).member(&record.name).with("pane", pane))?;
-    Ok(())
+
+    /// Writes the new placement to the record and journals the move.
+    fn record_move(&self, now: Option<&Placement>) -> Result<(), OpsError> {
+        now.map_or(Ok(()), |now| self.record_placement(now))?;
+        let kind = match self.visibility {
+            Visibility::Hidden => EventKind::MemberHidden,
+            Visibility::Shown => EventKind::MemberShown,
+        };
+        let pane = self.record.placement.as_ref().map_or("", Placement::pane_id);
+        self.team.record(Note::of(kind).member(&self.record.name).with("pane", pane))?;
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -139,8 +139,9 @@ fn stage() -> (TempDir, TeamStore, MemberRecord) {
 
 fn turn_now(team: &TeamStore, fake: &Fake, visibility: Visibility) -> Result<bool, OpsError> {
     let name = MemberName::new("ada").expect("name");
-    let (record, placement) = placed(team, &name, "hide")?;
-    Ok(set_visibility_with(team, &record, &placement, fake, visibility)?.changed)
+    let (record, placement) = &placed(team, &name, "hide")?;
+    let switch = VisibilitySwitch { team, record, placement, backend: fake, visibility };
+    Ok(switch.carry_out()?.changed)
 }
 
 fn hidden(team: &TeamStore) -> Vec<String> {
@@ -229,8 +230,10 @@ fn a_placement_without_an_id_cannot_be_hidden() {
     let (_dir, team, record) = stage();
     let log = Path::new("/log").to_string_lossy().into_owned();
     let hold = Placement::Pty(PtyHold { launcher: ProcessId { pid: 1, start: 1 }, log });
-    let refused = set_visibility_with(&team, &record, &hold, &Fake::new(), Visibility::Shown)
-        .expect_err("no id");
+    let (record, placement, fake) = (&record, &hold, Fake::new());
+    let (team, backend, visibility) = (&team, &fake, Visibility::Shown);
+    let switch = VisibilitySwitch { team, record, placement, backend, visibility };
+    let refused = switch.carry_out().expect_err("no id");
     assert!(matches!(refused, OpsError::CannotDo(_)), "{refused}");
 }
 
