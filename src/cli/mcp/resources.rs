@@ -111,9 +111,16 @@ pub(super) fn contents(uri: &str, read: Value) -> ResourceContents {
     }
 }
 
-/// Calls `notify` whenever the resource has changed, until the call is cancelled or a read is
-/// refused. A refusal is journaled, which changes the team: a further read would follow at once.
-pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dyn Fn(&str)) {
+/// Calls `watching` once changes are noticed, then `notify` whenever the resource has changed, until
+/// the call is cancelled or a read is refused. A refusal is journaled, which changes the team: a
+/// further read would follow at once.
+pub(super) fn watch(
+    call: &ToolCall,
+    name: &ResourceName,
+    uri: &str,
+    watching: impl FnOnce(),
+    notify: &dyn Fn(&str),
+) {
     let changes = call.with(|setup| {
         let team = setup.team(Action::Look)?;
         Ok(team.changes().map_err(ops::OpsError::from)?)
@@ -121,6 +128,7 @@ pub(super) fn watch(call: &ToolCall, name: &ResourceName, uri: &str, notify: &dy
     // Without a team there is nothing to watch; the client learns that from a read.
     let Ok(changes) = changes else { return };
     let Ok(mut before) = snapshot(call, name) else { return };
+    watching();
     while !call.cancel.is_cancelled() {
         let changed = changes.wait(SLICE);
         // A screen changes without a file.

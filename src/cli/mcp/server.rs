@@ -314,11 +314,17 @@ impl ServerHandler for TeamServer {
         let (peer, runtime) = (context.peer.clone(), Handle::current());
         let call = self.call(&end);
         let notify = move |uri: &str| notify(&runtime, &peer, uri);
-        let watch = move || resources::watch(&call, &name, &request.uri, &notify);
+        let (watching, begun) = oneshot::channel();
+        let watching = || {
+            let _ = watching.send(());
+        };
+        let watch = move || resources::watch(&call, &name, &request.uri, watching, &notify);
         thread::Builder::new()
             .name("resource".to_owned())
             .spawn(watch)
             .map_err(|e| ErrorData::new(ErrorCode::INTERNAL_ERROR, e.to_string(), None))?;
+        // The answer promises that later changes are reported. Without a team nothing begins.
+        let _ = begun.await;
         Ok(())
     }
 
@@ -351,7 +357,12 @@ impl ServerHandler for TeamServer {
             let call = self.call(&end);
             // Waits until it is written, so that changes meanwhile become one.
             let notify = move |uri: &str| drop(runtime.block_on(sink.notify_resource_updated(uri)));
-            let watch = move || resources::watch(&call, &name, &uri, &notify);
+            // The client was answered before, so it may have missed a change.
+            let begin = {
+                let (uri, notify) = (uri.clone(), notify.clone());
+                move || notify(&uri)
+            };
+            let watch = move || resources::watch(&call, &name, &uri, begin, &notify);
             // Without a thread this resource is not reported.
             let _ = thread::Builder::new().name("resource".to_owned()).spawn(watch);
         }
