@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use super::effect::{MemberEffect, OutboundOp};
 use super::event::{MemberEvent, OpFailure};
-use super::state::{LONG_PAUSE_MS, Me, PAUSE_MS, Pending};
+use super::state::{LONG_PAUSE_MS, Me, PAUSE_MS};
+use model::decisions::request::ShutdownRequest;
 use model::mail::protocol::{IdleNotification, Message};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::rate_limit::LimitHit;
@@ -107,29 +108,18 @@ impl MemberOutbox {
         }
     }
 
-    /// Answers shutdown requests. A member that rests agrees; a busy one, which has an excuse,
-    /// waits until shortly before the deadline, since its turn may end in time, and then declines.
-    /// Returns whether it has agreed.
-    pub(super) fn answer(
+    /// Agrees to the shutdown requests. Returns whether there was one.
+    pub(super) fn agree(
         &mut self,
         me: &Me,
-        pending: &mut Vec<Pending>,
-        excuse: Option<&str>,
+        pending: &mut Vec<ShutdownRequest>,
         now: Timestamp,
     ) -> bool {
-        let before = pending.len();
-        pending.retain(|pending| {
-            let answer = match excuse {
-                None => pending.approval(me, now),
-                Some(excuse) if pending.answer_by <= now => {
-                    pending.rejection(me, excuse.to_owned(), now)
-                }
-                Some(_) => return true,
-            };
-            self.push(OutboundOp::Send(Box::new(answer)));
-            false
-        });
-        excuse.is_none() && pending.len() < before
+        let asked = !pending.is_empty();
+        for request in pending.drain(..) {
+            self.push(OutboundOp::Send(Box::new(me.agreement(&request, now))));
+        }
+        asked
     }
 
     /// Handles the result of an operation. Returns a failure to journal.

@@ -7,7 +7,7 @@ use super::effect::{MemberEffect, OutboundOp, WorkerEffect};
 use super::event::{MemberEvent, OpFailure, WorkerEvent};
 use super::state::{
     CurrentTask, LONG_PAUSE_MS, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState,
-    follow_clock,
+    follow_clock, is_ended,
 };
 use model::board::task::TaskAction;
 use model::board::task::{CommandOutcome, Task};
@@ -52,7 +52,7 @@ pub(crate) fn react(
         }
         WorkerEvent::Member(MemberEvent::Requests(requests)) => {
             // Those that have ended need no answer of this worker.
-            state.pending.retain(|pending| !pending.is_ended(&requests));
+            state.pending.retain(|request| !is_ended(request, &requests));
         }
         WorkerEvent::Member(MemberEvent::Accepted(_)) => state.accepted = true,
         WorkerEvent::Board => (state.claim_due, state.check_due) = (true, true),
@@ -346,8 +346,8 @@ fn answer_requests(state: &mut WorkerState) {
         // The outstanding claim may yield a task, which makes the worker busy.
         Work::Idle if state.asked == Some(Outstanding::Claim) => {}
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
-            for pending in std::mem::take(&mut state.pending) {
-                let answer = pending.approval(&state.me, state.now);
+            for request in std::mem::take(&mut state.pending) {
+                let answer = state.me.agreement(&request, state.now);
                 state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
                 state.agreed = true;
             }

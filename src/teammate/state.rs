@@ -7,7 +7,7 @@ use super::event::{OpFailure, Requests};
 use model::board::task::{CommandOutcome, Task};
 use model::decisions::request::ShutdownRequest;
 use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
-use model::mail::protocol::{Message, ShutdownApproved, ShutdownRejected, ShutdownStatus};
+use model::mail::protocol::{Message, ShutdownApproved, ShutdownStatus};
 use model::text;
 use model::time::Timestamp;
 
@@ -26,6 +26,28 @@ pub(crate) struct Me {
     pub pane: Option<String>,
     /// The backend's name in the team file.
     pub backend: &'static str,
+}
+
+impl Me {
+    /// Returns the message that agrees to a shutdown.
+    pub(super) fn agreement(&self, request: &ShutdownRequest, now: Timestamp) -> Message {
+        Message::ShutdownApproved(ShutdownApproved {
+            request_id: request.id.to_string(),
+            from: Some(self.name.to_string()),
+            timestamp: Some(now.iso()),
+            pane_id: self.pane.clone(),
+            backend_type: Some(self.backend.to_owned()),
+            status: Some(ShutdownStatus::Clean),
+            pending_work: Vec::new(),
+            artifacts_committed: None,
+        })
+    }
+}
+
+/// Returns whether a request has ended in another way and needs no answer.
+pub(super) fn is_ended(request: &ShutdownRequest, requests: &Requests) -> bool {
+    let found = requests.get(request.id.as_str());
+    found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
 }
 
 /// The current task.
@@ -112,46 +134,6 @@ pub(super) enum Outstanding {
     OutboundOp,
 }
 
-/// An unanswered shutdown request.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Pending {
-    pub(super) request: ShutdownRequest,
-    /// An agent that is still busy declines at this time.
-    pub(super) answer_by: Timestamp,
-}
-
-impl Pending {
-    /// Returns the message that agrees to the shutdown.
-    pub(super) fn approval(&self, me: &Me, now: Timestamp) -> Message {
-        Message::ShutdownApproved(ShutdownApproved {
-            request_id: self.request.id.to_string(),
-            from: Some(me.name.to_string()),
-            timestamp: Some(now.iso()),
-            pane_id: me.pane.clone(),
-            backend_type: Some(me.backend.to_owned()),
-            status: Some(ShutdownStatus::Clean),
-            pending_work: Vec::new(),
-            artifacts_committed: None,
-        })
-    }
-
-    /// Returns the message that declines the shutdown.
-    pub(super) fn rejection(&self, me: &Me, reason: String, now: Timestamp) -> Message {
-        Message::ShutdownRejected(ShutdownRejected {
-            request_id: self.request.id.to_string(),
-            from: Some(me.name.to_string()),
-            reason: Some(reason),
-            timestamp: Some(now.iso()),
-        })
-    }
-
-    /// Returns whether the request has ended in another way and needs no answer.
-    pub(super) fn is_ended(&self, requests: &Requests) -> bool {
-        let found = requests.get(self.request.id.as_str());
-        found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
-    }
-}
-
 /// The last finished task.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LastTask {
@@ -201,7 +183,7 @@ pub(crate) struct WorkerState {
     /// Outbound operations not yet completed, in order.
     pub(super) outbound: VecDeque<OutboundOp>,
     /// Shutdown requests that await an answer.
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<ShutdownRequest>,
     /// Requests accepted in this run; each is accepted only once.
     pub(super) honoured: BTreeSet<RequestId>,
     /// Handled messages, which may be repeated until they are marked as read.
@@ -304,7 +286,7 @@ impl WorkerState {
 
     /// Ids of the requests that await an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
-        self.pending.iter().map(|p| &p.request.id)
+        self.pending.iter().map(|request| &request.id)
     }
 
     /// Member and team, as a prefix for printed lines.

@@ -404,10 +404,10 @@ impl Drop for Stage {
                     .output();
             }
         }
-        // Kills processes that a failed test left running. Only they mention this stage's
-        // directory.
+        // Kills processes that the test left running: a lead whose database is gone would wait for it.
+        // Only they mention this stage's directory.
         for line in self.processes() {
-            if let Some(pid) = line.split(' ').next().filter(|_| std::thread::panicking()) {
+            if let Some(pid) = line.split(' ').next() {
                 let _ = Command::new("kill").args(["-9", pid]).output();
             }
         }

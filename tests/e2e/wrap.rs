@@ -223,8 +223,6 @@ fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
     let reason = wait_for("the reason", || cast.record()["reason"].as_str().map(str::to_owned));
     assert_eq!(reason, "blocked: dialog:trust (rule trust: Trust this folder?)");
     cast.send("hello");
-    let rejected = cast.stage.phalanx(&["shutdown", "ada", "--deadline", "3"]).expect(4);
-    assert!(rejected.stdout.contains("blocked: dialog:trust"), "{rejected:?}");
     assert_eq!((cast.log(), cast.unread()), (Vec::new(), 1), "the dialog was left alone");
     cast.type_in_pane("y");
     wait_for("the message after the dialog", || (cast.unread() == 0).then_some(()));
@@ -232,6 +230,25 @@ fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
     assert_eq!(cast.log().len(), 2);
     wait_for("the reason to go", || cast.record()["reason"].is_null().then_some(()));
     cast.end();
+}
+
+/// SD-21: a program at a dialog or in a long turn keeps no end waiting, and nothing is typed into it.
+#[test]
+fn wrap_tmux_sd_21_program_that_is_not_idle_is_ended_at_the_deadline() {
+    for switches in [&["modal"][..], &[]] {
+        let cast = Cast::new("tmux", switches);
+        let state = if switches.is_empty() { "working" } else { "waiting" };
+        if switches.is_empty() {
+            cast.send("think");
+            wait_for("the turn", || (!cast.log().is_empty()).then_some(()));
+        }
+        cast.stage.phalanx(&["wait", "ada", "--until", state]).expect(0);
+        let before = cast.log();
+        let ended = cast.stage.phalanx(&["--json", "down", "--deadline", "1"]).expect(5).json();
+        assert_eq!(ended[0]["outcome"], "timed_out", "{ended}");
+        assert_eq!(cast.log(), before);
+        cast.stage.assert_clean();
+    }
 }
 
 /// MSG-11: a draft of the user is never changed or submitted; mail waits for it.

@@ -4,7 +4,7 @@ use super::super::effect::OutboundOp;
 use super::super::event::{MemberEvent, Requests};
 use super::super::outbox::Activity;
 use super::super::react::mail::accept;
-use super::super::state::{Leaving, follow_clock};
+use super::super::state::{Leaving, follow_clock, is_ended};
 use super::super::words::{self, AgentRole};
 use super::ask::{self, AnswerEffect};
 use super::deliver;
@@ -35,8 +35,8 @@ const CLOSE_MS: u64 = 5000;
 impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
     pub(super) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.leaving.iter().chain(&self.closing).map(|leaving| leaving.by));
+        let ends = self.leaving.iter().chain(&self.closing);
+        let mut times: Vec<Timestamp> = ends.map(|leaving| leaving.by).collect();
         times.extend(self.outbox.pause_until);
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
         times.extend(self.settled_at());
@@ -89,7 +89,7 @@ fn handle_member_event(state: &mut State, event: MemberEvent) {
             read(state, mail, &requests);
         }
         MemberEvent::Requests(requests) => {
-            state.pending.retain(|pending| !pending.is_ended(&requests));
+            state.pending.retain(|request| !is_ended(request, &requests));
         }
         MemberEvent::Over(_) if state.role == AgentRole::Lead => {
             state.waiting.clear();
@@ -315,8 +315,8 @@ fn is_for_agent(state: &mut State, envelope: &Envelope, requests: &Requests) -> 
         Message::PermissionResponse(_) | Message::PlanApprovalResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
             let (me, honoured) = (&state.me, &mut state.honoured);
-            match accept(me, honoured, &envelope.from, asked, requests, state.now) {
-                Ok(pending) => state.pending.push(pending),
+            match accept(me, honoured, &envelope.from, asked, requests) {
+                Ok(request) => state.pending.push(request),
                 Err(text) => state.warn(text),
             }
         }
@@ -455,10 +455,10 @@ fn show_status(state: &mut State) {
     }
 }
 
-/// Answers shutdown requests; an agent that waits for a prompt agrees.
+/// Agrees to shutdown requests once the agent waits for a prompt: its turn may end before the
+/// deadline, at which the lead ends a busy one.
 fn answer_requests(state: &mut State) {
-    let is_idle = state.is_free() && state.typed.is_empty();
-    let excuse = (!is_idle).then(|| state.excuse());
-    let pending = &mut state.pending;
-    state.agreed |= state.outbox.answer(&state.me, pending, excuse.as_deref(), state.now);
+    if state.is_free() && state.typed.is_empty() {
+        state.agreed |= state.outbox.agree(&state.me, &mut state.pending, state.now);
+    }
 }

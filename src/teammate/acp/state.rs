@@ -6,12 +6,13 @@ use jiff::tz::TimeZone;
 
 use super::super::effect::MemberEffect;
 use super::super::outbox::{Activity, MemberOutbox};
-use super::super::state::{Leaving, Me, Pending};
+use super::super::state::{Leaving, Me};
 use super::super::words::AgentRole;
 use super::effect::Effect;
 use super::face::ConversationUpdate;
 use acp::{AgentFailure, FailureKind, QuestionId, Session};
 use conversation::ConversationStatus;
+use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
 use model::mail::envelope::Envelope;
 use model::members::mode::Mode;
@@ -123,7 +124,7 @@ pub(super) struct State {
     /// Messages that need no further delivery; they may be repeated until they are marked as read.
     pub(super) handled: BTreeSet<String>,
     /// Shutdown requests to answer.
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<ShutdownRequest>,
     /// Requests accepted in this run; each is accepted only once.
     pub(super) honoured: BTreeSet<RequestId>,
     /// Shutdown was agreed to; the agent is ended once all messages are sent.
@@ -232,20 +233,8 @@ impl State {
         Some(end_of(*since, hit.until))
     }
 
-    /// Returns the reason for declining a shutdown.
-    pub(super) fn excuse(&self) -> String {
-        if self.is_asked() {
-            return "it waits for an answer".to_owned();
-        }
-        match self.activity() {
-            Some(Activity::Working) => "it works".to_owned(),
-            Some(_) => "it has prompts that wait".to_owned(),
-            None => "its session has not begun".to_owned(),
-        }
-    }
-
     /// Ids of the requests that await an answer.
     pub(super) fn pending(&self) -> impl Iterator<Item = &RequestId> {
-        self.pending.iter().map(|pending| &pending.request.id)
+        self.pending.iter().map(|request| &request.id)
     }
 }

@@ -4,19 +4,13 @@ use std::collections::BTreeSet;
 
 use super::super::effect::{MemberEffect, WorkerEffect};
 use super::super::event::Requests;
-use super::super::state::{Me, Pending, Work, WorkerState};
+use super::super::state::{Me, Work, WorkerState};
 use model::board::task::CommandOutcome;
 use model::decisions::request;
 use model::id::{LEAD, RequestId};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::{Message, PlanApprovalResponse, ShutdownRequestBody};
 use model::text;
-use model::time::Timestamp;
-
-/// A busy worker declines this long before the request's deadline, in milliseconds.
-const MARGIN_MS: u64 = 2000;
-/// If less time than this is left, it declines at once.
-const SHORT_MS: u64 = 5000;
 
 /// Handles each message once and acknowledges it.
 pub(super) fn read(state: &mut WorkerState, mail: Vec<Envelope>, requests: &Requests) {
@@ -78,15 +72,15 @@ fn handle_shutdown_request(
     asked: &ShutdownRequestBody,
     requests: &Requests,
 ) {
-    match accept(&state.me, &mut state.honoured, from, asked, requests, state.now) {
-        Ok(pending) => {
+    match accept(&state.me, &mut state.honoured, from, asked, requests) {
+        Ok(request) => {
             let reason = asked
                 .reason
                 .as_ref()
                 .map(|reason| format!(": {}", text::line(reason)))
                 .unwrap_or_default();
             state.print(format!("{LEAD} requests shutdown{reason}"));
-            state.pending.push(pending);
+            state.pending.push(request);
         }
         Err(text) => {
             state.print(text.clone());
@@ -95,8 +89,7 @@ fn handle_shutdown_request(
     }
 }
 
-/// Accepts a shutdown request if it is valid for this run, once. It is answered shortly before its
-/// deadline, or at once if little time is left.
+/// Accepts a shutdown request if it is valid for this run, once.
 ///
 /// # Errors
 ///
@@ -107,16 +100,13 @@ pub(crate) fn accept(
     from: &str,
     asked: &ShutdownRequestBody,
     requests: &Requests,
-    now: Timestamp,
-) -> Result<Pending, String> {
+) -> Result<request::ShutdownRequest, String> {
     let request = valid(me, honoured, from, asked, requests).map_err(|problem| {
         let id = text::short(&asked.request_id, 120);
         format!("ignored shutdown request `{id}`: {problem}")
     })?;
     honoured.insert(request.id.clone());
-    let left = request.deadline_at.since(now);
-    let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
-    Ok(Pending { request, answer_by: now.plus_ms(wait) })
+    Ok(request)
 }
 
 /// Validates a shutdown request: only the lead may send one, and only the run it names answers,

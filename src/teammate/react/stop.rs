@@ -74,7 +74,7 @@ pub(super) fn end_late_command(state: &mut WorkerState) {
 /// back.
 pub(super) fn end_command(state: &mut WorkerState) {
     let (now, pending) = (state.now, state.pending.iter());
-    let Some(grace_ms) = pending.map(|p| p.request.grace_s.saturating_mul(1000)).min() else {
+    let Some(grace_ms) = pending.map(|request| request.grace_s.saturating_mul(1000)).min() else {
         return;
     };
     match &mut state.work {
@@ -136,7 +136,7 @@ pub(super) fn next(state: &mut WorkerState) -> Option<(Outstanding, WorkerEffect
             Some((Outstanding::Recheck, WorkerEffect::Recheck(job.id)))
         }
         Work::Stopped { job, until, .. } if *until <= state.now => {
-            let asked = state.pending.first().map(|pending| &pending.request);
+            let asked = state.pending.first();
             let reason = asked.map(|asked| {
                 let why = asked.reason.as_deref().unwrap_or("its worker was asked to end");
                 format!("its command was ended: {why}")

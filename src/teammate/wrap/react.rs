@@ -3,7 +3,7 @@
 use super::super::event::{MemberEvent, Requests};
 use super::super::outbox::Activity;
 use super::super::react::mail::accept;
-use super::super::state::{Leaving, follow_clock};
+use super::super::state::{Leaving, follow_clock, is_ended};
 use super::super::words::{self, AgentRole};
 use super::ask;
 use super::deliver;
@@ -33,9 +33,7 @@ const LEAVE_MS: u64 = 10_000;
 impl State {
     /// The time of the next `Tick`; none while no deadline is pending.
     pub(super) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
-        let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
-        times.extend(self.forwarded.iter().map(|forwarded| forwarded.pending.answer_by));
-        times.extend(self.leaving.map(|leaving| leaving.by));
+        let mut times: Vec<Timestamp> = self.leaving.iter().map(|leaving| leaving.by).collect();
         times.extend(self.outbox.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
         let limited = self.screen.as_ref().and_then(ScreenSnapshot::limited_until);
@@ -72,7 +70,7 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             read(state, mail, &requests);
         }
         Event::Member(MemberEvent::Requests(requests)) => {
-            state.pending.retain(|pending| !pending.is_ended(&requests));
+            state.pending.retain(|request| !is_ended(request, &requests));
             shutdown_prompt::update(state, &requests);
         }
         Event::Staged(result) => deliver::handle_staged(state, result),
@@ -200,13 +198,13 @@ fn is_for_program(state: &mut State, envelope: &Envelope, requests: &Requests) -
         Message::PermissionResponse(_) => return true,
         Message::ShutdownRequest(asked) => {
             let (me, honoured) = (&state.me, &mut state.honoured);
-            match accept(me, honoured, &envelope.from, asked, requests, state.now) {
-                Ok(pending) if state.shutdown == ShutdownPolicy::Ask => {
+            match accept(me, honoured, &envelope.from, asked, requests) {
+                Ok(request) if state.shutdown == ShutdownPolicy::Ask => {
                     let msg_id = envelope.msg_id.clone();
-                    state.forwarded.push(ForwardedRequest { pending, msg_id });
+                    state.forwarded.push(ForwardedRequest { request, msg_id });
                     return true;
                 }
-                Ok(pending) => state.pending.push(pending),
+                Ok(request) => state.pending.push(request),
                 Err(text) => state.warn(text),
             }
         }
@@ -253,7 +251,6 @@ fn advance(state: &mut State) {
         urgent::advance(state);
         report_activity(state);
         answer_requests(state);
-        shutdown_prompt::advance(state);
     }
     if state.agreed && state.outbox.is_empty(state.now) {
         state.leaving = Some(Leaving { code: 0, by: state.now.plus_ms(LEAVE_MS) });
@@ -296,14 +293,15 @@ fn report_activity(state: &mut State) {
     state.outbox.report(&state.me, activity, state.now);
 }
 
-/// Answers shutdown requests; a program that waits for input agrees.
+/// Agrees to shutdown requests once the program waits for input: its turn may end before the
+/// deadline, at which the lead ends a busy one.
 fn answer_requests(state: &mut State) {
     let Some(screen) = &state.screen else { return };
     let is_stuck = |turn: &PendingDelivery| turn.step == DeliveryStep::Stuck;
     let is_idle = screen.is_free()
         && state.now.since(screen.since) >= BELIEF_MS
         && state.turn.as_ref().is_none_or(is_stuck);
-    let excuse = (!is_idle).then(|| screen.excuse());
-    let pending = &mut state.pending;
-    state.agreed |= state.outbox.answer(&state.me, pending, excuse.as_deref(), state.now);
+    if is_idle {
+        state.agreed |= state.outbox.agree(&state.me, &mut state.pending, state.now);
+    }
 }

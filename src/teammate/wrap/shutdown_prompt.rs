@@ -1,8 +1,6 @@
 //! Shutdown requests that the agent answers itself (`shutdown = "ask"`): prompts it with the
-//! commands for the answer. A request that cannot reach it before the deadline is declined on its
-//! behalf.
+//! commands for the answer.
 
-use super::super::effect::OutboundOp;
 use super::super::event::Requests;
 use super::super::words;
 use super::state::{ForwardedRequest, ScreenSnapshot, State};
@@ -39,36 +37,13 @@ fn shutdown_words(asked: ShutdownRequestBody) -> String {
 
 /// Updates the requests: notes the agent's agreement and drops requests that have ended.
 pub(super) fn update(state: &mut State, requests: &Requests) {
-    let found = |forwarded: &ForwardedRequest| {
-        requests.get(forwarded.pending.request.id.as_str())?.as_ref().ok()
-    };
+    let found =
+        |forwarded: &ForwardedRequest| requests.get(forwarded.request.id.as_str())?.as_ref().ok();
     // A working program is ended by the lead; an idle one can quit by its own keys.
     let at_rest = state.screen.as_ref().is_some_and(ScreenSnapshot::is_free);
     state.agreed |= at_rest
         && state.forwarded.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
     state.forwarded.retain(|forwarded| found(forwarded).is_none_or(|request| request.is_open()));
-}
-
-/// Declines a request whose deadline is near and which has not reached the program.
-pub(super) fn advance(state: &mut State) {
-    let in_hand = |forwarded: &ForwardedRequest| {
-        let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&forwarded.msg_id));
-        turn || state.handled.contains(&forwarded.msg_id)
-            || state.unseen.contains(&forwarded.msg_id)
-    };
-    let late = |forwarded: &ForwardedRequest| {
-        forwarded.pending.answer_by <= state.now && !in_hand(forwarded)
-    };
-    let Some(at) = state.forwarded.iter().position(late) else { return };
-    let forwarded = state.forwarded.remove(at);
-    let why = state.screen.as_ref();
-    let why = why.map_or("its screen has not been read yet".to_owned(), ScreenSnapshot::excuse);
-    let why = format!("it could not be queried: {why}");
-    let answer = forwarded.pending.rejection(&state.me, why, state.now);
-    state.outbox.push(OutboundOp::Send(Box::new(answer)));
-    state.waiting.retain(|envelope| envelope.msg_id != forwarded.msg_id);
-    state.handled.insert(forwarded.msg_id.clone());
-    state.acknowledge(vec![forwarded.msg_id]);
 }
 
 #[cfg(test)]

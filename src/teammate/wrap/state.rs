@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::effect::MemberEffect;
 use super::super::outbox::{Activity, MemberOutbox};
-use super::super::state::{Leaving, Me, Pending};
+use super::super::state::{Leaving, Me};
 use super::super::words::AgentRole;
 use super::dialog::Dialogs;
 use super::effect::Effect;
 use jiff::tz::TimeZone;
 
+use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
 use model::mail::envelope::Envelope;
 use model::members::rate_limit::{LimitHit, end_of};
@@ -134,24 +135,12 @@ impl ScreenSnapshot {
             ScreenState::Unknown => None,
         }
     }
-
-    /// Returns the reason for declining a shutdown.
-    pub(super) fn excuse(&self) -> String {
-        match self.activity() {
-            Some(Activity::Blocked(reason)) => reason,
-            Some(Activity::Working) => format!("working: {}", self.finding.evidence),
-            Some(Activity::Idle | Activity::Limited(_) | Activity::Failed { .. }) => {
-                "its composer contains text".to_owned()
-            }
-            None => "its screen does not show what it is doing".to_owned(),
-        }
-    }
 }
 
 /// A shutdown request that the agent is to answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ForwardedRequest {
-    pub(super) pending: Pending,
+    pub(super) request: ShutdownRequest,
     /// Id of the message with the request.
     pub(super) msg_id: String,
 }
@@ -204,7 +193,7 @@ pub(super) struct State {
     /// Messages that need no further delivery; they may be repeated until they are marked as read.
     pub(super) handled: BTreeSet<String>,
     /// Shutdown requests that the wrapper answers itself.
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<ShutdownRequest>,
     /// Shutdown requests that the agent answers.
     pub(super) forwarded: Vec<ForwardedRequest>,
     /// Requests accepted in this run; each is accepted only once.
@@ -284,7 +273,7 @@ impl State {
     pub(super) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending
             .iter()
-            .chain(self.forwarded.iter().map(|forwarded| &forwarded.pending))
-            .map(|p| &p.request.id)
+            .chain(self.forwarded.iter().map(|forwarded| &forwarded.request))
+            .map(|request| &request.id)
     }
 }
