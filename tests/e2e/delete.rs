@@ -40,6 +40,8 @@ fn idle(stage: &Stage) {
     stage.phalanx(&["spawn", "ada", "--backend", "tmux"]).expect(0);
 }
 
+/// Its command ends at the end of its grace only, so that the member is asked as long as the test
+/// needs.
 fn busy(stage: &Stage) {
     idle(stage);
     stage
@@ -50,7 +52,7 @@ fn busy(stage: &Stage) {
             "--",
             "sh",
             "-c",
-            "until [ -e go ]; do sleep 0.05; done",
+            "trap '' TERM; until [ -e go ]; do sleep 0.05; done",
         ])
         .expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
