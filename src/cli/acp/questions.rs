@@ -41,13 +41,8 @@ pub(super) fn question(
         _ => return None,
     };
     let mut tool = tool(request, asked.first());
-    let rule = preview.and_then(|preview| preview.asked_by.as_ref());
-    let outside = preview.and_then(|preview| preview.outside.as_ref());
-    let reasons = rule.map(|rule| format!("A rule has this asked: {rule}."));
-    let reasons = reasons
-        .into_iter()
-        .chain(outside.map(|path| format!("It names {path}, outside of its directory.")));
-    tool.content.extend(reasons.map(|reason| ToolContent::Text(text::line(&reason))));
+    let reasons = preview.map(ApprovalPreview::reasons).unwrap_or_default();
+    tool.content.extend(reasons.iter().map(|reason| ToolContent::Text(text::line(reason))));
     Some(SessionQuestion { tool, options })
 }
 
@@ -133,15 +128,7 @@ pub(super) fn answer(option: &str) -> Option<Answer> {
     if !matches!(option, ALLOW | ALWAYS | REJECT) && answers.is_empty() {
         return None;
     }
-    Some(Answer {
-        approve,
-        reason: None,
-        mode: None,
-        input: None,
-        answers,
-        always: option == ALWAYS,
-        via: None,
-    })
+    Some(Answer { approve, answers, always: option == ALWAYS, ..Answer::default() })
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ const FORMAT: u32 = 1;
 const TIMED_OUT: &str =
     "the request timed out without an answer; this is not a rejection, and you may ask again";
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Answer {
     pub approve: bool,
     pub reason: Option<String>,

@@ -16,6 +16,7 @@ use crate::decisions::request_page::request_text;
 use model::id::MemberName;
 use model::team::worktree::LandingKind;
 use model::time::Timestamp;
+use ops::decisions::decide::ApprovalPreview;
 use ops::decisions::requests::Shown;
 
 impl Dashboard {
@@ -154,12 +155,7 @@ impl Dashboard {
     /// Approves a request; one that a rule has asked about, or that may write outside of the
     /// member's directory, after a question.
     fn approve(&mut self, asked: &AskedUse, request: &Shown) -> Vec<Effect> {
-        let preview = request.preview.as_ref();
-        let rule = preview.and_then(|preview| preview.asked_by.as_ref());
-        let outside = preview.and_then(|preview| preview.outside.as_ref());
-        let mut reasons = Vec::new();
-        reasons.extend(rule.map(|rule| format!("A rule has this asked: {rule}.")));
-        reasons.extend(outside.map(|path| format!("It names {path}, outside of its directory.")));
+        let reasons = request.preview.as_ref().map(ApprovalPreview::reasons).unwrap_or_default();
         self.dialog = None;
         let effect = answer(asked, RequestAnswer::Approve);
         if reasons.is_empty() {

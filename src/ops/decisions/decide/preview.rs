@@ -18,6 +18,16 @@ pub struct ApprovalPreview {
     pub outside: Option<String>,
 }
 
+impl ApprovalPreview {
+    /// Returns the reasons to look twice before the use is approved.
+    pub fn reasons(&self) -> Vec<String> {
+        let rule = self.asked_by.iter().map(|rule| format!("A rule has this asked: {rule}."));
+        let outside = self.outside.iter();
+        let outside = outside.map(|path| format!("It names {path}, outside of its directory."));
+        rule.chain(outside).collect()
+    }
+}
+
 /// Returns the consequences of approving an open question about the use of a tool; `None` for any
 /// other question, and for one whose member has left.
 ///
