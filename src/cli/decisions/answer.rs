@@ -22,7 +22,7 @@ use ops::decisions::decide::Answered;
 use ops::{self, Kind};
 
 /// Answer a request: a plan, a permission, a question, a shutdown.
-#[derive(Debug, Args, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Args, Deserialize, JsonSchema)]
 #[command(
     group(ArgGroup::new("verdict").required(true).multiple(true).args(["approve", "reject", "answer"])),
     after_help = "Examples:\n  phalanx answer perm-1795214628804-k2j --approve\n  \

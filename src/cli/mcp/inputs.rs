@@ -83,7 +83,7 @@ pub(super) struct TextToAll {
     pub(super) text: String,
 }
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct ReadInboxInput {
     /// Seconds to wait for a message if there is none, at most 60.
     #[serde(default)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::arguments::ToolArguments;
 use super::call::{Reply, ToolCall};
 use super::deliveries::ShownMessages;
 use super::inputs::{
@@ -29,7 +30,8 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// Seconds in which a member answers a request to end.
 const ANSWER_LIMIT: u64 = 30;
 
-pub(super) fn send_message(call: &ToolCall, input: SendMessageInput) -> Result<Reply, Failure> {
+pub(super) fn send_message(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: SendMessageInput = given.parse()?;
     let SendMessageInput { kind, recipient, content, summary, scope, urgent, .. } = input;
     match kind {
         SendMessageType::Message => {
@@ -45,23 +47,32 @@ pub(super) fn send_message(call: &ToolCall, input: SendMessageInput) -> Result<R
         SendMessageType::ShutdownResponse | SendMessageType::PlanApprovalResponse => {
             let approve = input.approve.ok_or_else(|| missing("approve"))?;
             let id = needed(input.request_id, "request_id")?;
-            let (status, pending) = (input.status, input.pending);
-            let (committed, uncommitted) =
-                (input.committed == Some(true), input.committed == Some(false));
-            let args = verdict(id, approve, content);
-            respond(call, AnswerArgs { status, pending, committed, uncommitted, ..args })
+            let args = AnswerArgs {
+                id,
+                approve,
+                reject: !approve,
+                reason: content,
+                status: input.status,
+                pending: input.pending,
+                committed: input.committed == Some(true),
+                uncommitted: input.committed == Some(false),
+                ..AnswerArgs::default()
+            };
+            respond(call, args)
         }
     }
 }
 
-pub(super) fn send_text(call: &ToolCall, input: &TextToMember) -> Result<Reply, Failure> {
-    must_have_text(&input.text)?;
-    send(call, &input.to, &input.text, &Extras::default())
+pub(super) fn send_text(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let TextToMember { to, text } = given.parse()?;
+    must_have_text(&text)?;
+    send(call, &to, &text, &Extras::default())
 }
 
-pub(super) fn broadcast_text(call: &ToolCall, input: &TextToAll) -> Result<Reply, Failure> {
-    must_have_text(&input.text)?;
-    broadcast(call, &input.text, &Extras::default())
+pub(super) fn broadcast_text(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let TextToAll { text } = given.parse()?;
+    must_have_text(&text)?;
+    broadcast(call, &text, &Extras::default())
 }
 
 fn must_have_text(text: &str) -> Result<(), Failure> {
@@ -143,24 +154,6 @@ fn request_shutdown(
     Ok(printed.reply_with(document))
 }
 
-fn verdict(id: String, approve: bool, reason: Option<String>) -> AnswerArgs {
-    AnswerArgs {
-        id,
-        approve,
-        reject: !approve,
-        reason,
-        mode: None,
-        input: None,
-        answer: Vec::new(),
-        always: false,
-        via: None,
-        status: None,
-        pending: Vec::new(),
-        committed: false,
-        uncommitted: false,
-    }
-}
-
 fn respond(call: &ToolCall, args: AnswerArgs) -> Result<Reply, Failure> {
     let (id, approve) = (args.id.clone(), args.approve);
     let printed = call.run(|setup| answer::answer(setup, args))?;
@@ -174,13 +167,15 @@ fn respond(call: &ToolCall, args: AnswerArgs) -> Result<Reply, Failure> {
     Ok(printed.reply_with(document))
 }
 
-pub(super) fn answer(call: &ToolCall, args: AnswerArgs) -> Result<Reply, Failure> {
+pub(super) fn answer(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: AnswerArgs = given.parse()?;
     let args = AnswerArgs { reject: !args.approve, ..args };
     let printed = call.run(|setup| answer::answer(setup, args))?;
     Ok(printed.into_reply())
 }
 
-pub(super) fn list_requests(call: &ToolCall, input: RequestsInput) -> Result<Reply, Failure> {
+pub(super) fn list_requests(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: RequestsInput = given.parse()?;
     let shows_one = input.request_id.is_some();
     let verb = input.request_id.map(|id| RequestsVerb::Show { id });
     let args = RequestsArgs { all: input.all, verb };
@@ -188,7 +183,8 @@ pub(super) fn list_requests(call: &ToolCall, input: RequestsInput) -> Result<Rep
     Ok(if shows_one { printed.into_reply() } else { printed.into_list("requests") })
 }
 
-pub(super) fn submit_plan(call: &ToolCall, input: SubmitPlanInput) -> Result<Reply, Failure> {
+pub(super) fn submit_plan(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: SubmitPlanInput = given.parse()?;
     if input.plan.trim().is_empty() {
         return Err(missing("plan"));
     }
@@ -199,7 +195,8 @@ pub(super) fn submit_plan(call: &ToolCall, input: SubmitPlanInput) -> Result<Rep
     })
 }
 
-pub(super) fn ask_permission(call: &ToolCall, args: PermissionArgs) -> Result<Reply, Failure> {
+pub(super) fn ask_permission(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: PermissionArgs = given.parse()?;
     if args.command.is_some() == args.input.is_some() {
         let problem = "give `command`, or `tool` and `input`".to_owned();
         return Err(Failure::usage(problem, "a command is what a shell runs"));
@@ -208,7 +205,8 @@ pub(super) fn ask_permission(call: &ToolCall, args: PermissionArgs) -> Result<Re
     Ok(printed.into_reply())
 }
 
-pub(super) fn read_inbox(call: &ToolCall, input: &ReadInboxInput) -> Result<Reply, Failure> {
+pub(super) fn read_inbox(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: ReadInboxInput = given.parse()?;
     let wait = Duration::try_from_secs_f64(input.wait).unwrap_or_default().min(MAX_WAIT);
     call.with(|setup| {
         let speaker = setup.ctx.speaker.clone();

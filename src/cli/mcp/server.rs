@@ -1,6 +1,5 @@
 //! The server: answers the protocol's requests with tools and resources.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -181,12 +180,9 @@ fn described(tool: &OfferedTool) -> Tool {
         (false, false) => hints.destructive(false),
     };
     let ToolDefinition { name, description, .. } = *tool.definition;
-    Tool::new(name, squeezed(description), schema).with_annotations(hints)
-}
-
-/// Joins the lines of a text that the source indents.
-fn squeezed(text: &str) -> Cow<'static, str> {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").into()
+    // The source indents its lines.
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    Tool::new(name, description, schema).with_annotations(hints)
 }
 
 fn unknown_tool(name: &str) -> ErrorData {
@@ -283,11 +279,8 @@ impl ServerHandler for TeamServer {
         let text = self.on_thread(move || resources::read(&call, &name)).await;
         let text = text.map_err(|failure| {
             let reply = self.failed(failure, self.wording());
-            ErrorData::new(
-                ErrorCode::INTERNAL_ERROR,
-                reply.document["message"].as_str().unwrap_or_default().to_owned(),
-                None,
-            )
+            let message = reply.document["message"].as_str().unwrap_or_default();
+            ErrorData::internal_error(message.to_owned(), None)
         })?;
         let contents = resources::contents(&request.uri, text);
         Ok(ReadResourceResult::new(vec![contents]).into())

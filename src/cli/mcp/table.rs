@@ -118,9 +118,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             with SpawnTeammate, and read their messages with ReadInbox. Returns team_name and lead_agent_id. \
             Example: {\"team_name\": \"docs-review\", \"description\": \"Review the docs\"}",
         audience: Lead,
-        actions: &[one(Writes, &["team create"], schema_of::<TeamCreateInput>, |call, given| {
-            team::create(call, given.parse()?)
-        })],
+        actions: &[one(Writes, &["team create"], schema_of::<TeamCreateInput>, team::create)],
     },
     ToolDefinition {
         name: "TeamDelete",
@@ -153,7 +151,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             Writes,
             &["send", "broadcast"],
             schema_of::<SendMessageInput>,
-            |call, given| mail::send_message(call, given.parse()?),
+            mail::send_message,
         )],
     },
     ToolDefinition {
@@ -162,9 +160,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             begins with {\"type\": is a request or a notice: answer a shutdown_request with SendMessage, a plan or permission \
             with Answer. Returns messages with from, text, summary and timestamp.",
         audience: Everyone,
-        actions: &[one(Writes, &["inbox"], schema_of::<ReadInboxInput>, |call, given| {
-            mail::read_inbox(call, &given.parse()?)
-        })],
+        actions: &[one(Writes, &["inbox"], schema_of::<ReadInboxInput>, mail::read_inbox)],
     },
     ToolDefinition {
         name: "TeamMessage",
@@ -172,18 +168,10 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             Example: {\"action\": \"send\", \"to\": \"ann\", \"text\": \"done\"}",
         audience: Everyone,
         actions: &[
-            one(Writes, &["send"], schema_of::<TextToMember>, |call, given| {
-                mail::send_text(call, &given.parse()?)
-            })
-            .named("send"),
-            one(Writes, &["broadcast"], schema_of::<TextToAll>, |call, given| {
-                mail::broadcast_text(call, &given.parse()?)
-            })
-            .named("broadcast"),
-            one(Writes, &["inbox"], schema_of::<NoInput>, |call, _| {
-                mail::read_inbox(call, &ReadInboxInput::default())
-            })
-            .named("read"),
+            one(Writes, &["send"], schema_of::<TextToMember>, mail::send_text).named("send"),
+            one(Writes, &["broadcast"], schema_of::<TextToAll>, mail::broadcast_text)
+                .named("broadcast"),
+            one(Writes, &["inbox"], schema_of::<NoInput>, mail::read_inbox).named("read"),
         ],
     },
     ToolDefinition {
@@ -192,19 +180,14 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             claim it; with `blockedBy` it waits for other tasks; with `run` a worker runs that command. Returns the task with its \
             id. Example: {\"subject\": \"Write tests\", \"blockedBy\": [\"1\"]}",
         audience: Everyone,
-        actions: &[one(Writes, &["task create"], schema_of::<CreateTaskArgs>, |call, given| {
-            tasks::create(call, given.parse()?)
-        })
-        .renamed(CAMEL)],
+        actions: &[one(Writes, &["task create"], schema_of::<CreateTaskArgs>, tasks::create)
+            .renamed(CAMEL)],
     },
     ToolDefinition {
         name: "TaskGet",
         description: "Get one task with its description, result, comments and events.",
         audience: Everyone,
-        actions: &[one(Reads, &["task get"], schema_of::<TaskGetInput>, |call, given| {
-            tasks::get(call, &given.parse()?)
-        })
-        .renamed(CAMEL)],
+        actions: &[one(Reads, &["task get"], schema_of::<TaskGetInput>, tasks::get).renamed(CAMEL)],
     },
     ToolDefinition {
         name: "TaskList",
@@ -236,7 +219,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
                 Writes,
                 &["task create"],
                 |action| schema_of::<CreateTaskArgs>(action).undescribed(),
-                |call, given| tasks::create(call, given.parse()?),
+                tasks::create,
             ),
             on_board(
                 "update",
@@ -252,29 +235,27 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
                 |action| tasks::list_schema(action).undescribed(),
                 tasks::list,
             ),
-            on_board("get", Reads, &["task get"], schema_of::<TaskGetInput>, |call, given| {
-                tasks::get(call, &given.parse()?)
-            }),
+            on_board("get", Reads, &["task get"], schema_of::<TaskGetInput>, tasks::get),
             on_board(
                 "search",
                 Reads,
                 &["task search"],
                 schema_of::<TaskSearchInput>,
-                |call, given| tasks::search(call, given.parse()?),
+                tasks::search,
             ),
             on_board(
                 "delete",
                 Writes,
                 &["task delete"],
                 schema_of::<TaskDeleteInput>,
-                |call, given| tasks::delete(call, &given.parse()?),
+                tasks::delete,
             ),
             on_board(
                 "import",
                 Writes,
                 &["task import"],
                 schema_of::<ImportTasksArgs>,
-                |call, given| tasks::import(call, given.parse()?),
+                tasks::import,
             )
             .renamed(IMPORT),
             on_board(
@@ -282,7 +263,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
                 Reads,
                 &["task export"],
                 schema_of::<ExportTasksArgs>,
-                |call, given| tasks::export(call, given.parse()?),
+                tasks::export,
             ),
             on_board("scopes", Reads, &["task scopes"], schema_of::<NoInput>, |call, _| {
                 tasks::scopes(call)
@@ -343,9 +324,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         description: "Show the whole team: lead, members with their states and tasks, members that left and why, tasks and what \
             they wait for, number of open requests.",
         audience: Everyone,
-        actions: &[one(Reads, &["status", "explain"], schema_of::<StatusInput>, |call, given| {
-            team::show(call, given.parse()?)
-        })],
+        actions: &[one(Reads, &["status", "explain"], schema_of::<StatusInput>, team::show)],
     },
     ToolDefinition {
         name: "ListMembers",
@@ -362,16 +341,14 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             Reads,
             &["profile list", "profile show"],
             schema_of::<ProfileInput>,
-            |call, given| team::list_profiles(call, given.parse()?),
+            team::list_profiles,
         )],
     },
     ToolDefinition {
         name: "Events",
         description: "What happened in the team, oldest first; by default the last 50 events.",
         audience: Everyone,
-        actions: &[one(Reads, &["events"], schema_of::<EventsArgs>, |call, given| {
-            team::list_events(call, given.parse()?)
-        })],
+        actions: &[one(Reads, &["events"], schema_of::<EventsArgs>, team::list_events)],
     },
     ToolDefinition {
         name: "TeamSettings",
@@ -383,9 +360,12 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
                 team::settings(call)
             })
             .named("show"),
-            one(Writes, &["team set", "team upgrade"], schema_of::<SetInput>, |call, given| {
-                team::change_settings(call, given.parse()?)
-            })
+            one(
+                Writes,
+                &["team set", "team upgrade"],
+                schema_of::<SetInput>,
+                team::change_settings,
+            )
             .named("set"),
         ],
     },
@@ -413,7 +393,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             Reads,
             &["requests", "requests show"],
             schema_of::<RequestsInput>,
-            |call, given| mail::list_requests(call, given.parse()?),
+            mail::list_requests,
         )
         .renamed(REQUEST)],
     },
@@ -423,45 +403,39 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             allows the same from now on; `answer` has the answers to questions that a member asks its user. \
             Example: {\"request_id\": \"perm-1\", \"approve\": false, \"reason\": \"use git stash\"}",
         audience: Lead,
-        actions: &[one(Writes, &["answer"], answer_schema, |call, given| {
-            mail::answer(call, given.parse()?)
-        })
-        .renamed(REQUEST)],
+        actions: &[one(Writes, &["answer"], answer_schema, mail::answer).renamed(REQUEST)],
     },
     ToolDefinition {
         name: "SubmitPlan",
         description: "Submit your plan to the lead, before you change anything, if you were started in plan mode. The answer \
             arrives in your inbox: ReadInbox with wait. A rejected plan can be revised and submitted again. Returns request_id.",
         audience: Teammate,
-        actions: &[one(Writes, &["plan submit"], schema_of::<SubmitPlanInput>, |call, given| {
-            mail::submit_plan(call, given.parse()?)
-        })],
+        actions: &[one(Writes, &["plan submit"], schema_of::<SubmitPlanInput>, mail::submit_plan)],
     },
     ToolDefinition {
         name: "AskPermission",
         description: "Ask the lead whether you may run a command or use a tool. The answer arrives in your inbox: ReadInbox with \
             wait. Returns request_id. Example: {\"command\": \"make deploy\", \"reason\": \"the release is tested\"}",
         audience: Teammate,
-        actions: &[one(Writes, &["ask permission"], schema_of::<PermissionArgs>, |call, given| {
-            mail::ask_permission(call, given.parse()?)
-        })],
+        actions: &[one(
+            Writes,
+            &["ask permission"],
+            schema_of::<PermissionArgs>,
+            mail::ask_permission,
+        )],
     },
     ToolDefinition {
         name: "Shutdown",
         description: "Ask members to end, wait up to `deadline` seconds for their answers, close their panes. A member may \
             refuse, with a reason. `force` ends them without asking. Returns each outcome.",
         audience: Lead,
-        actions: &[one(Ends, &["shutdown"], schema_of::<ShutdownArgs>, |call, given| {
-            team::shutdown(call, &given.parse()?)
-        })],
+        actions: &[one(Ends, &["shutdown"], schema_of::<ShutdownArgs>, team::shutdown)],
     },
     ToolDefinition {
         name: "Restart",
         description: "Stop members and start them again as they were; a member that has ended is only started.",
         audience: Lead,
-        actions: &[one(Writes, &["restart", "resume"], schema_of::<RestartArgs>, |call, given| {
-            team::restart(call, &given.parse()?)
-        })],
+        actions: &[one(Writes, &["restart", "resume"], schema_of::<RestartArgs>, team::restart)],
     },
     ToolDefinition {
         name: "SetMode",
@@ -471,7 +445,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             Writes,
             &["mode"],
             |action| schema_of::<ModeArgs>(action).requiring(&["mode"]),
-            |call, given| team::set_mode(call, given.parse()?),
+            team::set_mode,
         )],
     },
     ToolDefinition {
@@ -509,17 +483,13 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         name: "Peek",
         description: "Read the last lines of the screens of members, to see what they do.",
         audience: Everyone,
-        actions: &[one(Reads, &["peek"], schema_of::<PeekArgs>, |call, given| {
-            team::peek(call, &given.parse()?)
-        })],
+        actions: &[one(Reads, &["peek"], schema_of::<PeekArgs>, team::peek)],
     },
     ToolDefinition {
         name: "Logs",
         description: "Read the output of members, also of those that have ended; by default the last 200 lines of each.",
         audience: Everyone,
-        actions: &[one(Reads, &["logs"], schema_of::<LogsArgs>, |call, given| {
-            team::read_logs(call, given.parse()?)
-        })],
+        actions: &[one(Reads, &["logs"], schema_of::<LogsArgs>, team::read_logs)],
     },
     ToolDefinition {
         name: "Type",
@@ -533,9 +503,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         description: "Wait until members or tasks reach a state. Idle means that what was sent before the call is done. \
             At most 600 s, 60 by default. Returns reached, and the states.",
         audience: Everyone,
-        actions: &[one(Reads, &["wait"], schema_of::<WaitArgs>, |call, given| {
-            team::wait_for(call, given.parse()?)
-        })],
+        actions: &[one(Reads, &["wait"], schema_of::<WaitArgs>, team::wait_for)],
     },
     ToolDefinition {
         name: "Handoff",
@@ -543,9 +511,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             needs `profile`. The prompt becomes a task of the member. Returns task_id, state and result. \
             Example: {\"name\": \"reviewer\", \"profile\": \"codex\", \"prompt\": \"Review the last commit\"}",
         audience: Lead,
-        actions: &[one(Writes, &[], schema_of::<HandoffInput>, |call, given| {
-            team::hand_off(call, given.parse()?)
-        })],
+        actions: &[one(Writes, &[], schema_of::<HandoffInput>, team::hand_off)],
     },
 ];
 

@@ -7,12 +7,11 @@ use super::arguments::ToolArguments;
 use super::call::{Reply, ToolCall};
 use super::inputs::{TaskDeleteInput, TaskFilter, TaskFilterInput, TaskGetInput, TaskSearchInput};
 use super::schema::{ActionNames, Renamed, ToolSchema, schema_of};
-use crate::board::task::{self, CreateTaskArgs, ListTasksArgs, TaskVerb, UpdateTaskArgs};
+use crate::board::task::{self, ListTasksArgs, TaskVerb, UpdateTaskArgs};
 use crate::board::task_import::{ExportTasksArgs, ImportTasksArgs};
 use crate::fail::{ErrorMessage, Failure};
 use crate::out::Out;
 use crate::setup::Setup;
-use model::board::task_ref::TaskRef;
 use model::members::assessment::Doing;
 use ops::{self, Kind, TargetStatus};
 
@@ -63,8 +62,8 @@ const LISTED: [&str; 11] = [
     "snapshot",
 ];
 
-pub(super) fn create(call: &ToolCall, args: CreateTaskArgs) -> Result<Reply, Failure> {
-    act(call, TaskVerb::Create(Box::new(args)))
+pub(super) fn create(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    act(call, TaskVerb::Create(Box::new(given.parse()?)))
 }
 
 /// The arguments of an edit, which can also delete the task.
@@ -82,7 +81,7 @@ pub(super) fn update_schema(action: &ActionNames) -> ToolSchema {
 pub(super) fn update(call: &ToolCall, mut given: ToolArguments) -> Result<Reply, Failure> {
     if given.is("status", DELETED) {
         let id = given.split(&["id"]).with("force", true.into());
-        return delete(call, &id.parse()?);
+        return delete(call, id);
     }
     let mut args: UpdateTaskArgs = given.parse()?;
     if args.status == Some(TargetStatus::InProgress) && args.owner.is_none() {
@@ -92,11 +91,8 @@ pub(super) fn update(call: &ToolCall, mut given: ToolArguments) -> Result<Reply,
     act(call, TaskVerb::Update(Box::new(args)))
 }
 
-pub(super) fn get(call: &ToolCall, input: &TaskGetInput) -> Result<Reply, Failure> {
-    show(call, input.id.clone(), input.full)
-}
-
-fn show(call: &ToolCall, id: TaskRef, full: bool) -> Result<Reply, Failure> {
+pub(super) fn get(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let TaskGetInput { id, full } = given.parse()?;
     let mut printed = call.run(|setup| task::task(setup, TaskVerb::Get { id, full }))?;
     let task = printed.document.take();
     let task = if full { task } else { shortened(task) };
@@ -146,22 +142,25 @@ fn listed(task: &Value) -> Value {
     Value::Object(LISTED.iter().filter_map(field).collect())
 }
 
-pub(super) fn search(call: &ToolCall, input: TaskSearchInput) -> Result<Reply, Failure> {
-    let TaskSearchInput { query, limit } = input;
+pub(super) fn search(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let TaskSearchInput { query, limit } = given.parse()?;
     let verb = TaskVerb::Search { words: vec![query], limit: limit.unwrap_or(30) };
     Ok(call.run(|setup| task::task(setup, verb))?.into_reply())
 }
 
-pub(super) fn delete(call: &ToolCall, input: &TaskDeleteInput) -> Result<Reply, Failure> {
-    act(call, TaskVerb::Delete { id: input.id.clone(), force: input.force })
+pub(super) fn delete(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let TaskDeleteInput { id, force } = given.parse()?;
+    act(call, TaskVerb::Delete { id, force })
 }
 
-pub(super) fn import(call: &ToolCall, args: ImportTasksArgs) -> Result<Reply, Failure> {
+pub(super) fn import(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: ImportTasksArgs = given.parse()?;
     let _turn = call.server.board.blocking_lock();
     Ok(call.run(|setup| task::task(setup, TaskVerb::Import(args)))?.into_reply())
 }
 
-pub(super) fn export(call: &ToolCall, args: ExportTasksArgs) -> Result<Reply, Failure> {
+pub(super) fn export(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: ExportTasksArgs = given.parse()?;
     Ok(call.run(|setup| task::task(setup, TaskVerb::Export(args)))?.into_list("tasks"))
 }
 

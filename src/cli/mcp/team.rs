@@ -40,7 +40,8 @@ const LOG_LINES: usize = 200;
 /// Characters of a prompt that are the subject of its task.
 const SUBJECT: usize = 80;
 
-pub(super) fn create(call: &ToolCall, input: TeamCreateInput) -> Result<Reply, Failure> {
+pub(super) fn create(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: TeamCreateInput = given.parse()?;
     let led = call.server.created().clone();
     let is_there = || call.with(|setup| Ok(setup.visible_team().is_some())).unwrap_or(false);
     if let Some(led) = led.filter(|_| is_there()) {
@@ -82,7 +83,8 @@ pub(super) fn spawn(call: &ToolCall, args: SpawnArgs) -> Result<Reply, Failure> 
     Ok(printed.reply_with(document))
 }
 
-pub(super) fn show(call: &ToolCall, input: StatusInput) -> Result<Reply, Failure> {
+pub(super) fn show(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: StatusInput = given.parse()?;
     let args = StatusArgs { all: input.all, ..StatusArgs::default() };
     let printed = call.run(|setup| match input.name {
         Some(name) => explain::explain(setup, &MemberArg { name }),
@@ -101,29 +103,28 @@ pub(super) fn list_members(call: &ToolCall) -> Result<Reply, Failure> {
     Ok(printed.reply_with(document))
 }
 
-pub(super) fn shutdown(call: &ToolCall, args: &ShutdownArgs) -> Result<Reply, Failure> {
+pub(super) fn shutdown(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: ShutdownArgs = given.parse()?;
     if args.all != args.names.is_empty() {
         return Err(Failure::usage("give `names`, or `all`", "`all` ends every member"));
     }
-    Ok(call.run(|setup| shutdown::shutdown(setup, args))?.into_list("members"))
+    Ok(call.run(|setup| shutdown::shutdown(setup, &args))?.into_list("members"))
 }
 
-pub(super) fn peek(call: &ToolCall, args: &PeekArgs) -> Result<Reply, Failure> {
-    let printed = call.run(|setup| attach::peek(setup, args))?;
-    let screens = match printed.document.clone() {
-        Value::Array(screens) => screens,
-        one => vec![one],
-    };
-    Ok(printed.reply_with(json!({ "screens": screens })))
+pub(super) fn peek(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: PeekArgs = given.parse()?;
+    Ok(into_results(call.run(|setup| attach::peek(setup, &args))?, "screens"))
 }
 
 /// Reads output of members. Without a limit of its own a result would be as long as the log.
-pub(super) fn read_logs(call: &ToolCall, mut args: LogsArgs) -> Result<Reply, Failure> {
+pub(super) fn read_logs(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let mut args: LogsArgs = given.parse()?;
     args.lines = args.lines.or(Some(LOG_LINES));
     Ok(call.run_lines(|setup| logs::logs(setup, args))?.into_list("lines"))
 }
 
-pub(super) fn list_events(call: &ToolCall, mut args: EventsArgs) -> Result<Reply, Failure> {
+pub(super) fn list_events(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let mut args: EventsArgs = given.parse()?;
     args.lines = args.lines.or(Some(EVENTS));
     Ok(call.run_lines(|setup| events::events(setup, &args))?.into_list("events"))
 }
@@ -143,7 +144,8 @@ pub(super) fn type_or_press(call: &ToolCall, given: ToolArguments) -> Result<Rep
     Ok(printed.into_reply())
 }
 
-pub(super) fn list_profiles(call: &ToolCall, input: ProfileInput) -> Result<Reply, Failure> {
+pub(super) fn list_profiles(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: ProfileInput = given.parse()?;
     let (verb, is_list) = match input.name {
         Some(name) => (ProfileVerb::Show { name }, false),
         None => (ProfileVerb::List, true),
@@ -156,7 +158,8 @@ pub(super) fn settings(call: &ToolCall) -> Result<Reply, Failure> {
     Ok(call.run(|setup| team::team(setup, TeamVerb::Show))?.into_reply())
 }
 
-pub(super) fn change_settings(call: &ToolCall, input: SetInput) -> Result<Reply, Failure> {
+pub(super) fn change_settings(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: SetInput = given.parse()?;
     if input.set.is_empty() && input.unset.is_empty() {
         return Err(Failure::usage("give `set` or `unset`", "the action show lists the settings"));
     }
@@ -194,7 +197,8 @@ pub(super) fn rules(call: &ToolCall, given: ToolArguments) -> Result<Reply, Fail
     Ok(if shows { printed.into_list("rules") } else { printed.into_reply() })
 }
 
-pub(super) fn set_mode(call: &ToolCall, args: ModeArgs) -> Result<Reply, Failure> {
+pub(super) fn set_mode(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: ModeArgs = given.parse()?;
     if args.all == args.name.is_some() {
         return Err(Failure::usage("give `name`, or `all`", "`all` changes every member"));
     }
@@ -208,22 +212,23 @@ pub(super) fn set_mode(call: &ToolCall, args: ModeArgs) -> Result<Reply, Failure
     Ok(call.run(|setup| requests::mode(setup, &args))?.into_list("members"))
 }
 
-pub(super) fn restart(call: &ToolCall, args: &RestartArgs) -> Result<Reply, Failure> {
-    let printed = call.run(|setup| resume::restart(setup, args))?;
-    Ok(into_members(printed))
+pub(super) fn restart(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: RestartArgs = given.parse()?;
+    Ok(into_results(call.run(|setup| resume::restart(setup, &args))?, "members"))
 }
 
-/// Returns the results of members, which a verb prints as one document for one member.
-fn into_members(mut printed: PrintedOutput) -> Reply {
-    let members = match printed.document.take() {
-        Value::Array(members) => members,
+/// Returns the results of members as the field `name`. A verb prints one document for one member.
+fn into_results(mut printed: PrintedOutput, name: &str) -> Reply {
+    let results = match printed.document.take() {
+        Value::Array(results) => results,
         Value::Null => Vec::new(),
         one => vec![one],
     };
-    printed.reply_with(json!({ "members": members }))
+    printed.reply_with(json!({ name: results }))
 }
 
-pub(super) fn wait_for(call: &ToolCall, args: WaitArgs) -> Result<Reply, Failure> {
+pub(super) fn wait_for(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let args: WaitArgs = given.parse()?;
     let limit = args.timeout.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
     match wait_until(call, limit, "waiting", args)? {
         // A failed task was waited for successfully.
@@ -249,7 +254,8 @@ fn wait_until(
 }
 
 /// Gives a member a task of its own, waits until the task has ended, and returns its result.
-pub(super) fn hand_off(call: &ToolCall, input: HandoffInput) -> Result<Reply, Failure> {
+pub(super) fn hand_off(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
+    let input: HandoffInput = given.parse()?;
     let limit = input.timeout.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let limit = limit.unwrap_or(HANDOFF_WAIT).min(MAX_WAIT);
     let name = input.name.clone();
