@@ -70,11 +70,6 @@ pub(super) fn texts(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "array", "items": { "type": "string" } })
 }
 
-/// The schema of the id or the key of a task.
-pub(super) fn task_id(_generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string" })
-}
-
 /// The schema of any JSON object.
 pub(super) fn object(_generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "object" })

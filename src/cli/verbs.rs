@@ -232,7 +232,6 @@ pub(super) enum Verb {
     #[command(hide = true)]
     Retry {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
         id: TaskRef,
     },
 }

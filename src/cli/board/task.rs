@@ -62,7 +62,6 @@ pub(crate) enum TaskVerb {
     /// Show one task with its comments and files.
     Get {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
         id: TaskRef,
         /// Show the whole result, also if it has more than 8000 characters.
         #[arg(long)]
@@ -74,7 +73,6 @@ pub(crate) enum TaskVerb {
     /// Delete a task that has ended.
     Delete {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
         id: TaskRef,
         /// Delete it even if it has not ended.
         #[arg(long)]
@@ -108,9 +106,8 @@ pub(crate) struct CreateTaskArgs {
     #[arg(help_heading = "Assignment", long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
     /// Tasks that must be completed first.
-    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::texts")]
     pub(crate) blocked_by: Vec<TaskRef>,
     #[command(flatten)]
     #[serde(flatten)]
@@ -129,8 +126,6 @@ pub(crate) struct CreateTaskArgs {
     An empty text removes --active-form, --role, --type and --cwd. --file, --label, --env and a command replace what was there.")]
 pub(crate) struct UpdateTaskArgs {
     /// Id or key of the task.
-    #[arg(value_parser = TaskRef::parse)]
-    #[schemars(schema_with = "json::task_id")]
     pub(crate) id: TaskRef,
     /// Short title.
     #[arg(long, value_name = "TEXT")]
@@ -151,19 +146,16 @@ pub(crate) struct UpdateTaskArgs {
     #[serde(default)]
     pub(crate) no_owner: bool,
     /// Tasks that must be completed first.
-    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::texts")]
     pub(crate) blocked_by: Vec<TaskRef>,
     /// Tasks that no longer have to be completed first.
-    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::texts")]
     pub(crate) unblock: Vec<TaskRef>,
     /// Tasks that have to wait for this one.
-    #[arg(help_heading = "Assignment", long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+    #[arg(help_heading = "Assignment", long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
     #[serde(default)]
-    #[schemars(schema_with = "json::texts")]
     pub(crate) blocks: Vec<TaskRef>,
     #[command(flatten)]
     #[serde(flatten)]

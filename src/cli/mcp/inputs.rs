@@ -123,7 +123,6 @@ pub(super) struct TaskFilterInput {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TaskGetInput {
     /// Id or key of the task.
-    #[schemars(schema_with = "crate::json::task_id")]
     pub(super) id: TaskRef,
     /// Show the whole result, also if it has more than 8000 characters.
     #[serde(default)]
@@ -133,7 +132,6 @@ pub(super) struct TaskGetInput {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct TaskDeleteInput {
     /// Id or key of the task.
-    #[schemars(schema_with = "crate::json::task_id")]
     pub(super) id: TaskRef,
     /// Delete it even if it has not ended.
     #[serde(default)]

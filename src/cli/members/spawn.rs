@@ -104,9 +104,8 @@ pub(crate) struct SpawnArgs {
     #[arg(help_heading = "Work", long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(crate) prompt: Option<String>,
     /// Pending task that the prompt is about; it becomes the member's, and is claimed for it.
-    #[arg(help_heading = "Work", long, value_name = "ID", value_parser = TaskRef::parse)]
+    #[arg(help_heading = "Work", long, value_name = "ID")]
     #[serde(default)]
-    #[schemars(schema_with = "json::task_id")]
     pub(crate) task: Option<TaskRef>,
     /// File with the first message; - reads stdin.
     #[arg(help_heading = "Work", long, value_name = "FILE")]

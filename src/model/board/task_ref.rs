@@ -2,11 +2,13 @@
 //! gives it.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, de};
 
 use crate::id::TaskId;
 use crate::text;
+use crate::value::inline_schema;
 
 /// Names one task. [`Board::find`](crate::board::Board::find) returns the id of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,14 @@ impl TaskRef {
     }
 }
 
+impl FromStr for TaskRef {
+    type Err = String;
+
+    fn from_str(given: &str) -> Result<TaskRef, String> {
+        TaskRef::parse(given)
+    }
+}
+
 impl fmt::Display for TaskRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -49,6 +59,8 @@ impl<'de> Deserialize<'de> for TaskRef {
         Self::parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
 }
+
+inline_schema!(TaskRef, { "type": "string" });
 
 #[cfg(test)]
 mod tests {

@@ -28,8 +28,6 @@ pub(crate) enum TaskActionVerb {
     /// Approve finished work: the task is completed.
     Approve {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
     },
     /// Send finished work back to its owner.
@@ -37,8 +35,6 @@ pub(crate) enum TaskActionVerb {
         The task is in progress again, and what waits for it goes on waiting. A worker runs its command again.")]
     Reject {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// The work that is left; the owner is notified.
         #[arg(long, value_name = "TEXT")]
@@ -51,8 +47,6 @@ pub(crate) enum TaskActionVerb {
     /// Cancel a task; those that wait for it can start.
     Cancel {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Why.
         #[arg(long, value_name = "TEXT")]
@@ -61,8 +55,6 @@ pub(crate) enum TaskActionVerb {
     /// Mark a task as failed; those that wait for it stay blocked.
     Fail {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Why.
         #[arg(long, value_name = "TEXT")]
@@ -73,15 +65,11 @@ pub(crate) enum TaskActionVerb {
         A member that the task was assigned to keeps it, if it is still on the team; else any member may claim it.")]
     Retry {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
     },
     /// Give a task back: it is pending and has no owner.
     Release {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Why.
         #[arg(long, value_name = "TEXT")]
@@ -90,8 +78,6 @@ pub(crate) enum TaskActionVerb {
     /// Assign a task to a member, which is notified.
     Assign {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Name of the member.
         name: String,
@@ -99,31 +85,23 @@ pub(crate) enum TaskActionVerb {
     /// Let a task wait for others.
     Block {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Tasks that must be completed first.
-        #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',', required = true)]
-        #[schemars(schema_with = "json::texts")]
+        #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',', required = true)]
         by: Vec<TaskRef>,
     },
     /// Let a task no longer wait for others.
     Unblock {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Tasks that need not be completed first [default: all].
-        #[arg(long, value_name = "ID", value_parser = TaskRef::parse, num_args = 1.., value_delimiter = ',')]
+        #[arg(long, value_name = "ID", num_args = 1.., value_delimiter = ',')]
         #[serde(default)]
-        #[schemars(schema_with = "json::texts")]
         by: Vec<TaskRef>,
     },
     /// Comment on a task; its owner is notified.
     Comment {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// The comment.
         text: String,
@@ -131,8 +109,6 @@ pub(crate) enum TaskActionVerb {
     /// Report how far a task is.
     Progress {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// Percent of the work that is done.
         #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
@@ -148,15 +124,11 @@ pub(crate) enum TaskActionVerb {
     #[serde(alias = "clear_ask_user")]
     Unremind {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
     },
     /// Attach a file to a task; it stays where it is.
     Attach {
         /// Id or key of the task.
-        #[arg(value_parser = TaskRef::parse)]
-        #[schemars(schema_with = "json::task_id")]
         id: TaskRef,
         /// The file.
         file: PathBuf,
@@ -172,9 +144,8 @@ pub(crate) enum TaskActionVerb {
 )]
 pub(crate) struct ClaimArgs {
     /// Id or key of the task.
-    #[arg(value_parser = TaskRef::parse, required_unless_present = "next", conflicts_with = "next")]
+    #[arg(required_unless_present = "next", conflicts_with = "next")]
     #[serde(default)]
-    #[schemars(schema_with = "json::task_id")]
     id: Option<TaskRef>,
     /// Claim the next task in the order of priority, then age.
     #[arg(long)]
@@ -197,8 +168,6 @@ pub(crate) struct ClaimArgs {
 )]
 pub(crate) struct CompleteArgs {
     /// Id or key of the task.
-    #[arg(value_parser = TaskRef::parse)]
-    #[schemars(schema_with = "json::task_id")]
     id: TaskRef,
     /// Result of the work.
     #[arg(long, value_name = "TEXT")]
@@ -215,8 +184,6 @@ pub(crate) struct CompleteArgs {
 #[derive(Debug, Args, Deserialize, JsonSchema)]
 pub(crate) struct ReviewArgs {
     /// Id or key of the task.
-    #[arg(value_parser = TaskRef::parse)]
-    #[schemars(schema_with = "json::task_id")]
     id: TaskRef,
     /// Result of the work.
     #[arg(long, value_name = "TEXT")]
@@ -232,8 +199,6 @@ pub(crate) struct ReviewArgs {
     The first reminder is sent after the first interval. The reminders end with the task, or with `task unremind`.")]
 pub(crate) struct RemindArgs {
     /// Id or key of the task.
-    #[arg(value_parser = TaskRef::parse)]
-    #[schemars(schema_with = "json::task_id")]
     id: TaskRef,
     /// The question to be decided.
     text: String,
