@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
 
 use super::decide::{ApproveArgs, CheckWorkArgs, ConflictsArgs};
 use crate::args::{self, MemberArg};
@@ -51,7 +51,6 @@ pub(crate) enum ReviewVerb {
     Discard {
         /// Id of the comment.
         #[arg(value_name = "ID")]
-        #[serde(deserialize_with = "comment_id")]
         #[schemars(with = "String")]
         id: CommentId,
     },
@@ -65,7 +64,6 @@ pub(crate) enum ReviewVerb {
     Resolve {
         /// Ids of the comments.
         #[arg(value_name = "ID", required = true)]
-        #[serde(deserialize_with = "comment_ids")]
         #[schemars(with = "Vec<String>")]
         ids: Vec<CommentId>,
     },
@@ -73,7 +71,6 @@ pub(crate) enum ReviewVerb {
     Reopen {
         /// Id of the comment.
         #[arg(value_name = "ID")]
-        #[serde(deserialize_with = "comment_id")]
         #[schemars(with = "String")]
         id: CommentId,
         /// The reason.
@@ -134,7 +131,6 @@ pub(crate) struct CommentArgs {
 pub(crate) struct AnswerCommentArgs {
     /// Id of the comment.
     #[arg(value_name = "ID")]
-    #[serde(deserialize_with = "comment_id")]
     #[schemars(with = "String")]
     pub(crate) id: CommentId,
     /// Its kind.
@@ -144,13 +140,4 @@ pub(crate) struct AnswerCommentArgs {
     /// Change, reason or reply.
     #[serde(default)]
     pub(crate) text: Option<String>,
-}
-
-fn comment_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CommentId, D::Error> {
-    json::text(deserializer, str::parse)
-}
-
-fn comment_ids<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CommentId>, D::Error> {
-    let given = Vec::<String>::deserialize(deserializer)?;
-    given.iter().map(|id| id.parse().map_err(de::Error::custom)).collect()
 }
