@@ -37,16 +37,12 @@ impl Dashboard {
 
     /// Runs an action in the background and reports its output.
     pub(super) fn run(&mut self, action: TeamAction) -> Vec<Effect> {
-        self.perform(Effect::Run {
-            command: ChosenCommand::Action(action),
-            after: AfterRun::Report,
-        })
+        self.perform(Effect::of_action(action, AfterRun::Report))
     }
 
     /// Asks whether an action is to be run.
     fn confirm(&mut self, words: String, details: String, action: TeamAction) {
-        let command = ChosenCommand::Action(action);
-        self.confirm_effect(words, details, Effect::Run { command, after: AfterRun::Report });
+        self.confirm_effect(words, details, Effect::of_action(action, AfterRun::Report));
     }
 
     fn confirm_effect(&mut self, words: String, details: String, effect: Effect) {
@@ -62,13 +58,9 @@ impl Dashboard {
             // It has no commits.
             return self.show_page(&format!("merge of {member}"), &details, PageKind::Text);
         };
-        let effect = |kind| Effect::Run {
-            command: ChosenCommand::Action(TeamAction::Merge {
-                member: member.clone(),
-                head: head.clone(),
-                kind,
-            }),
-            after: AfterRun::Report,
+        let effect = |kind| {
+            let (member, head) = (member.clone(), head.clone());
+            Effect::of_action(TeamAction::Merge { member, head, kind }, AfterRun::Report)
         };
         let other = |key, word, kind| OtherAnswer { key, word, effect: effect(kind) };
         let others = vec![
@@ -84,7 +76,7 @@ impl Dashboard {
     /// Runs an action and shows its output as a page.
     fn show_output(&mut self, action: TeamAction) -> Vec<Effect> {
         let after = AfterRun::Page { title: action.describe() };
-        self.perform(Effect::Run { command: ChosenCommand::Action(action), after })
+        self.perform(Effect::of_action(action, after))
     }
 
     pub(super) fn task_command(&mut self, command: KeyCommand) -> Vec<Effect> {
@@ -224,11 +216,8 @@ impl Dashboard {
             KeyCommand::Focus => return self.run(TeamAction::Focus(member)),
             KeyCommand::HideOrShow => {
                 let is_hidden = self.is_hidden(&member);
-                return self.run(if is_hidden {
-                    TeamAction::Show(member)
-                } else {
-                    TeamAction::Hide(member)
-                });
+                let action = if is_hidden { TeamAction::Show } else { TeamAction::Hide };
+                return self.run(action(member));
             }
             KeyCommand::Attach => {
                 return vec![Effect::RunHere(ChosenCommand::Action(TeamAction::Attach(member)))];
@@ -237,10 +226,8 @@ impl Dashboard {
                 return vec![Effect::Page(ChosenCommand::Action(TeamAction::ShowLog(member)))];
             }
             KeyCommand::Explain => return self.show_output(TeamAction::Explain(member)),
+            KeyCommand::Review | KeyCommand::Merge if details.worktree.is_none() => {}
             KeyCommand::Review => {
-                if details.worktree.is_none() {
-                    return Vec::new();
-                }
                 let action = TeamAction::Review(Some(member));
                 return vec![Effect::RunHere(ChosenCommand::Action(action))];
             }
@@ -257,12 +244,8 @@ impl Dashboard {
                 self.open_prompt(PromptKind::Commit { member, dir: tree.path }, "");
             }
             KeyCommand::Merge => {
-                if details.worktree.is_none() {
-                    return Vec::new();
-                }
-                let command = ChosenCommand::Action(TeamAction::TryMerge(member.clone()));
-                let after = AfterRun::AskToMerge(member);
-                return self.perform(Effect::Run { command, after });
+                let action = TeamAction::TryMerge(member.clone());
+                return self.perform(Effect::of_action(action, AfterRun::AskToMerge(member)));
             }
             _ => {}
         }
@@ -306,5 +289,5 @@ pub(super) fn answer(asked: &AskedUse, answer: RequestAnswer) -> Effect {
     };
     let words = format!("{key} {verb} {}: {}", asked.from, asked.words);
     let action = TeamAction::Answer { request: asked.id.clone(), answer, key };
-    Effect::Run { command: ChosenCommand::Action(action), after: AfterRun::Answered { words } }
+    Effect::of_action(action, AfterRun::Answered { words })
 }

@@ -120,6 +120,13 @@ pub enum Effect {
     },
 }
 
+impl Effect {
+    /// Runs an action in the background.
+    pub(super) fn of_action(action: TeamAction, after: AfterRun) -> Effect {
+        Effect::Run { command: ChosenCommand::Action(action), after }
+    }
+}
+
 /// The choices of the forms for a new member and a new team.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FormChoices {
