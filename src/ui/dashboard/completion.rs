@@ -43,16 +43,15 @@ impl Completion {
         let extends = shared.starts_with(&self.request.current) && shared != self.request.current;
         extends.then_some(shared)
     }
+}
 
-    /// Returns the index after or before the chosen one, around the end.
-    pub(super) fn next(&self, step: CycleStep) -> usize {
-        let count = self.candidates.len();
-        match (self.chosen, step) {
-            (None, CycleStep::Next) => 0,
-            (None, CycleStep::Previous) => count - 1,
-            (Some(at), CycleStep::Next) => (at + 1) % count,
-            (Some(at), CycleStep::Previous) => (at + count - 1) % count,
-        }
+/// Returns the index after or before the current one of `count`, around the end.
+pub(super) fn cycled(at: Option<usize>, step: CycleStep, count: usize) -> usize {
+    match (at, step) {
+        (None, CycleStep::Next) => 0,
+        (None, CycleStep::Previous) => count - 1,
+        (Some(at), CycleStep::Next) => (at + 1) % count,
+        (Some(at), CycleStep::Previous) => (at + count - 1) % count,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
+use super::completion::{CycleStep, cycled};
 use super::editor::LineEditor;
 use super::effect::FormChoices;
 use super::team_action::{NewMember, NewTeam, TeamAction};
@@ -183,6 +184,7 @@ impl ActionForm {
 
     pub(super) fn handle(&mut self, key: KeyEvent) -> DialogStep {
         let count = self.fields.len();
+        let has_choices = !self.fields[self.at].choices.is_empty();
         match key.code {
             KeyCode::Esc => return DialogStep::Close,
             KeyCode::Tab | KeyCode::Down => self.at = (self.at + 1) % count,
@@ -195,9 +197,8 @@ impl ActionForm {
                     self.problem = Some(problem);
                 }
             },
-            KeyCode::Left | KeyCode::Right if !self.fields[self.at].choices.is_empty() => {
-                self.fields[self.at].choose(key.code == KeyCode::Right);
-            }
+            KeyCode::Left if has_choices => self.fields[self.at].choose(CycleStep::Previous),
+            KeyCode::Right if has_choices => self.fields[self.at].choose(CycleStep::Next),
             _ => drop(self.fields[self.at].editor.handle(key)),
         }
         DialogStep::Stay
@@ -206,16 +207,10 @@ impl ActionForm {
 
 impl FormField {
     /// Replaces the value by the next or the previous choice.
-    fn choose(&mut self, forward: bool) {
+    fn choose(&mut self, step: CycleStep) {
         let current = self.editor.text();
         let at = self.choices.iter().position(|choice| *choice == current);
-        let count = self.choices.len();
-        let next = match (at, forward) {
-            (None, true) => 0,
-            (None, false) => count - 1,
-            (Some(at), true) => (at + 1) % count,
-            (Some(at), false) => (at + count - 1) % count,
-        };
+        let next = cycled(at, step, self.choices.len());
         self.editor = LineEditor::with(&self.choices[next]);
     }
 }

@@ -3,7 +3,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
-use super::completion::{Completion, CycleStep, word_at_end};
+use super::completion::{Completion, CycleStep, cycled, word_at_end};
 use super::dialog::{OpenDialog, PromptKind, TextPrompt};
 use super::editor::LineEditor;
 use super::effect::{CompletionRequest, Effect, PaletteCandidate};
@@ -61,10 +61,8 @@ impl Dashboard {
         }
         completion.candidates = candidates;
         completion.is_answered = true;
-        match completion.pending.take() {
-            Some(step) => self.cycle(step),
-            None => Vec::new(),
-        }
+        let pending = completion.pending.take();
+        pending.map(|step| self.cycle(step)).unwrap_or_default()
     }
 
     /// Completes the word as far as it is unique; after that, puts one candidate after the other
@@ -79,11 +77,7 @@ impl Dashboard {
             [] => return Vec::new(),
             [only] => {
                 let is_whole = !only.value.ends_with(['=', '/']);
-                let line = completion.line(&only.value, if is_whole { " " } else { "" });
-                if let Some(editor) = self.palette_line() {
-                    *editor = line;
-                }
-                return self.request_candidates();
+                completion.line(&only.value, if is_whole { " " } else { "" })
             }
             several => match completion.shared().filter(|_| completion.chosen.is_none()) {
                 Some(shared) => {
@@ -92,16 +86,17 @@ impl Dashboard {
                     line
                 }
                 None => {
-                    let at = completion.next(step);
+                    let at = cycled(completion.chosen, step, several.len());
                     let line = completion.line(&several[at].value, "");
                     completion.chosen = Some(at);
                     line
                 }
             },
         };
+        let is_done = completion.candidates.len() == 1;
         if let Some(editor) = self.palette_line() {
             *editor = line;
         }
-        Vec::new()
+        if is_done { self.request_candidates() } else { Vec::new() }
     }
 }
