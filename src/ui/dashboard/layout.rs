@@ -1,6 +1,7 @@
 //! The panels of the dashboard and where they are, by the size of the terminal.
 
-use ratatui::layout::{Constraint, Layout, Position, Rect};
+use ratatui::layout::Constraint::{Length, Min, Percentage};
+use ratatui::layout::{Layout, Position, Rect};
 use strum::VariantArray;
 
 /// A panel.
@@ -95,13 +96,8 @@ pub(super) fn places(area: Rect, view: LayoutView) -> Places {
     let header_rows = if area.height >= 8 { 2 } else { area.height.min(1) };
     let tab_rows = u16::from(!is_whole && area.height >= 8);
     let footer_rows = u16::from(area.height >= 4);
-    let [header, tabs, body, footer] = Layout::vertical([
-        Constraint::Length(header_rows),
-        Constraint::Length(tab_rows),
-        Constraint::Min(0),
-        Constraint::Length(footer_rows),
-    ])
-    .areas(area);
+    let rows = [Length(header_rows), Length(tab_rows), Min(0), Length(footer_rows)];
+    let [header, tabs, body, footer] = Layout::vertical(rows).areas(area);
     let mut places = Places { header, tabs, footer, ..Places::default() };
     if view.zoomed || !is_at_least(SMALL) {
         places.panels.push((view.focus, body));
@@ -121,15 +117,12 @@ pub(super) fn places(area: Rect, view: LayoutView) -> Places {
 }
 
 fn columns(body: Rect, left: u16) -> [Rect; 2] {
-    Layout::horizontal([Constraint::Percentage(left), Constraint::Min(0)]).areas(body)
+    Layout::horizontal([Percentage(left), Min(0)]).areas(body)
 }
 
 fn medium(places: &mut Places, left: Rect, right: Rect, view: LayoutView) {
-    let [members, requests] =
-        Layout::vertical([Constraint::Min(0), Constraint::Percentage(35)]).areas(left);
-    let [screen, lower] =
-        Layout::vertical([Constraint::Percentage(view.split.upper), Constraint::Min(0)])
-            .areas(right);
+    let [members, requests] = Layout::vertical([Min(0), Percentage(35)]).areas(left);
+    let [screen, lower] = Layout::vertical([Percentage(view.split.upper), Min(0)]).areas(right);
     places.fold = Some(lower.y);
     places.panels = vec![
         (Panel::Members, members),
@@ -140,19 +133,11 @@ fn medium(places: &mut Places, left: Rect, right: Rect, view: LayoutView) {
 }
 
 fn large(places: &mut Places, body: Rect, view: LayoutView) {
-    let [left, middle, right] = Layout::horizontal([
-        Constraint::Percentage(view.split.left * 3 / 4),
-        Constraint::Min(0),
-        Constraint::Percentage(33),
-    ])
-    .areas(body);
-    let [members, requests] =
-        Layout::vertical([Constraint::Min(0), Constraint::Percentage(40)]).areas(left);
-    let [screen, messages] =
-        Layout::vertical([Constraint::Percentage(view.split.upper), Constraint::Min(0)])
-            .areas(middle);
-    let [board, events] =
-        Layout::vertical([Constraint::Min(0), Constraint::Percentage(30)]).areas(right);
+    let widths = [Percentage(view.split.left * 3 / 4), Min(0), Percentage(33)];
+    let [left, middle, right] = Layout::horizontal(widths).areas(body);
+    let [members, requests] = Layout::vertical([Min(0), Percentage(40)]).areas(left);
+    let [screen, messages] = Layout::vertical([Percentage(view.split.upper), Min(0)]).areas(middle);
+    let [board, events] = Layout::vertical([Min(0), Percentage(30)]).areas(right);
     places.divider = Some(middle.x);
     places.fold = Some(messages.y);
     places.panels = vec![
