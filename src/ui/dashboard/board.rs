@@ -12,7 +12,7 @@ use super::members::{age, first_of};
 use super::scroll::{DrawnPart, bounded};
 use super::state::{BoardColumn, Dashboard};
 use super::theme::Tone;
-use super::words::{cut, painted, position};
+use super::words::{cut, draw_note, painted, position};
 use crate::Paint;
 use crate::board::graph::TaskGraph;
 use model::board::task::TaskState;
@@ -141,15 +141,13 @@ pub(super) fn draw(
     let theme = dashboard.theme;
     if dashboard.columns.iter().all(Vec::is_empty) {
         let is_read = dashboard.snapshot.as_ref().is_none_or(|snapshot| snapshot.is_board_read);
-        let words = if !is_read {
-            "reading the board …".to_owned()
-        } else if dashboard.filter.is_empty() {
-            dashboard.keymap.hint("no tasks", &[(KeyCommand::NewTask, "creates one")])
+        let words = if is_read {
+            let empty = dashboard.keymap.hint("no tasks", &[(KeyCommand::NewTask, "creates one")]);
+            dashboard.words_of_empty(empty, "no task matches")
         } else {
-            dashboard.leave_hint("no task matches", "ends the filter")
+            "reading the board …".to_owned()
         };
-        let line = Line::styled(cut(&words, area.width.into()), theme.style(Tone::Dim));
-        buffer.set_line(area.x, area.y, &line, area.width);
+        draw_note(&words, area, buffer, theme);
         return None;
     }
     if dashboard.as_graph {
@@ -158,7 +156,8 @@ pub(super) fn draw(
     for part in parts(dashboard, area) {
         match part {
             BoardArea::Title(column, place) => {
-                let words = format!("{} {}", column.title(), column_size(dashboard, column, area));
+                let title: &str = column.into();
+                let words = format!("{title} {}", column_size(dashboard, column, area));
                 let words = cut(&words, place.width.into());
                 let style = theme.style(Tone::Strong).add_modifier(Modifier::UNDERLINED);
                 buffer.set_line(place.x, place.y, &Line::styled(words, style), place.width);

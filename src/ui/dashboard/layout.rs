@@ -6,9 +6,19 @@ use strum::VariantArray;
 
 /// A panel.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::VariantArray, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Default,
+    strum::VariantArray,
+    strum::IntoStaticStr,
 )]
 pub(crate) enum Panel {
+    #[default]
     Members,
     Screen,
     Board,

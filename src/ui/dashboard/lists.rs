@@ -12,7 +12,7 @@ use super::members::{age, first_of};
 use super::scroll::{DrawnPart, bounded};
 use super::state::Dashboard;
 use super::theme::{Theme, Tone};
-use super::words::{cut, fit, painted, wrap};
+use super::words::{draw_note, fit, painted, wrap};
 use crate::decisions::request_page::request_text;
 use crate::views::events::{EventFormat, event_lines};
 use crate::{Paint, message};
@@ -33,11 +33,7 @@ pub(super) fn draw_requests(
     let theme = dashboard.theme;
     let requests = dashboard.requests();
     if requests.is_empty() {
-        let words = if dashboard.filter.is_empty() {
-            "no open requests".to_owned()
-        } else {
-            dashboard.leave_hint("no request matches", "ends the filter")
-        };
+        let words = dashboard.words_of_empty("no open requests".to_owned(), "no request matches");
         return draw_note(&words, area, buffer, theme);
     }
     let selected = dashboard.shown_request();
@@ -127,11 +123,6 @@ fn request_line(one: &Shown, age_ms: u64, width: u16, theme: Theme) -> Line<'sta
     ])
 }
 
-fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
-    let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
-    buffer.set_line(area.x, area.y, &line, area.width);
-}
-
 /// Returns the messages from and to the selected member, or of all members, from the latest on.
 fn messages(dashboard: &Dashboard) -> Vec<&SentMessage> {
     let is_shown = |one: &&SentMessage| {
@@ -172,11 +163,8 @@ pub(super) fn draw_messages(
     let theme = dashboard.theme;
     let shown = messages(dashboard);
     if shown.is_empty() {
-        let words = if dashboard.filter.is_empty() {
-            dashboard.keymap.hint("no messages", &[(KeyCommand::Message, "writes one")])
-        } else {
-            dashboard.leave_hint("no message matches", "ends the filter")
-        };
+        let empty = dashboard.keymap.hint("no messages", &[(KeyCommand::Message, "writes one")]);
+        let words = dashboard.words_of_empty(empty, "no message matches");
         draw_note(&words, area, buffer, theme);
     }
     let lines = |one: &&SentMessage| {
@@ -222,11 +210,7 @@ pub(super) fn draw_events(
     };
     let shown: Vec<&Event> = events.iter().rev().filter(|event| is_shown(event)).collect();
     if shown.is_empty() {
-        let words = if dashboard.filter.is_empty() {
-            "no events".to_owned()
-        } else {
-            dashboard.leave_hint("no event matches", "ends the filter")
-        };
+        let words = dashboard.words_of_empty("no events".to_owned(), "no event matches");
         draw_note(&words, area, buffer, theme);
     }
     let lines = shown.iter().map(|event| vec![painted(&text(event), theme)]);

@@ -8,8 +8,7 @@ use ratatui::text::{Line, Span};
 use super::keys::KeyCommand;
 use super::state::{Dashboard, MINUTE_MS};
 use super::theme::Tone;
-use super::words::{cut, fit};
-use model::id::MemberName;
+use super::words::{cut, draw_note, fit};
 use model::members::assessment::Doing;
 use model::time::Timestamp;
 use ops::members::status::MemberStatus;
@@ -27,9 +26,7 @@ pub(super) fn rows_per_member(width: u16) -> usize {
 /// Returns the index of the first member on display, so that the selected one is visible.
 pub(super) fn first_shown(dashboard: &Dashboard, place: Rect) -> usize {
     let rows = usize::from(place.height.saturating_sub(2)) / rows_per_member(place.width);
-    let selected = dashboard.member.as_ref();
-    let at = dashboard.members.iter().position(|member| Some(member) == selected).unwrap_or(0);
-    first_of(at, rows, dashboard.members.len())
+    first_of(dashboard.member_index().unwrap_or(0), rows, dashboard.members.len())
 }
 
 /// Returns the first entry to show of `count`, in `rows` rows with entry `at` in the middle.
@@ -47,16 +44,13 @@ pub(super) fn draw(
 ) {
     let theme = dashboard.theme;
     if dashboard.members.is_empty() {
-        let words = match (&dashboard.snapshot, dashboard.filter.is_empty()) {
-            (None, _) => "reading the team".to_owned(),
-            (Some(_), true) => {
-                dashboard.keymap.hint("no members", &[(KeyCommand::Spawn, "spawns one")])
-            }
-            (Some(_), false) => dashboard.leave_hint("no member matches", "ends the filter"),
+        let words = if dashboard.snapshot.is_some() {
+            let empty = dashboard.keymap.hint("no members", &[(KeyCommand::Spawn, "spawns one")]);
+            dashboard.words_of_empty(empty, "no member matches")
+        } else {
+            "reading the team".to_owned()
         };
-        let line = Line::styled(cut(&words, inner.width.into()), theme.style(Tone::Dim));
-        buffer.set_line(inner.x, inner.y, &line, inner.width);
-        return;
+        return draw_note(&words, inner, buffer, theme);
     }
     let rows = rows_per_member(place.width);
     let first = first_shown(dashboard, place);
@@ -107,9 +101,8 @@ fn two_rows(
         Span::raw(" ".repeat((room + 1).saturating_sub(used))),
     ];
     spans.extend(right.spans);
-    let below = activity(dashboard, member, usize::from(width).saturating_sub(2));
     let mut second = vec![Span::raw("  ")];
-    second.extend(below);
+    second.extend(activity(dashboard, member, usize::from(width).saturating_sub(2)));
     [Line::from(spans), Line::from(second)]
 }
 
@@ -206,12 +199,8 @@ fn activity(dashboard: &Dashboard, member: &MemberStatus, width: usize) -> Vec<S
         .state
         .reason
         .as_ref()
-        .or_else(|| last_words(dashboard, &member.name))
+        .or_else(|| dashboard.last_words.get(member.name.as_str()))
         .or_else(|| details?.command.as_ref());
     let style: Style = theme.style(Tone::Dim);
     words.map(|words| Span::styled(cut(words, width), style)).into_iter().collect()
-}
-
-fn last_words<'d>(dashboard: &'d Dashboard, name: &MemberName) -> Option<&'d String> {
-    dashboard.last_words.get(name.as_str())
 }

@@ -42,14 +42,9 @@ impl Dashboard {
     fn scroll(&mut self, panel: Panel, step: isize) -> Vec<Effect> {
         match panel {
             Panel::Members => {
-                let at = self
-                    .member
-                    .as_ref()
-                    .and_then(|member| self.members.iter().position(|shown| shown == member));
-                let next = moved(at, step, self.members.len());
-                match next.and_then(|next| self.members.get(next).cloned()) {
-                    Some(member) => return self.select_member(member),
-                    None => return Vec::new(),
+                let next = moved(self.member_index(), step, self.members.len());
+                if let Some(member) = next.and_then(|next| self.members.get(next).cloned()) {
+                    return self.select_member(member);
                 }
             }
             Panel::Requests => {
@@ -124,32 +119,25 @@ impl Dashboard {
         match event.kind {
             MouseEventKind::Down(MouseButton::Left) => {
                 self.dragged = self.edge_at(column, row);
-                if self.dragged.is_some() {
-                    return Vec::new();
+                if self.dragged.is_none() {
+                    return self.click(column, row, now);
                 }
-                self.click(column, row, now)
             }
-            MouseEventKind::Drag(MouseButton::Left) => {
-                self.drag(column, row);
-                Vec::new()
-            }
-            MouseEventKind::Up(_) => {
-                self.dragged = None;
-                Vec::new()
-            }
+            MouseEventKind::Drag(MouseButton::Left) => self.drag(column, row),
+            MouseEventKind::Up(_) => self.dragged = None,
             MouseEventKind::ScrollUp | MouseEventKind::ScrollDown => {
-                let Some((panel, _)) = self.places.panel_at(column, row) else {
-                    return Vec::new();
-                };
-                let down = event.kind == MouseEventKind::ScrollDown;
-                self.scroll(panel, if down { WHEEL } else { -WHEEL })
+                if let Some((panel, _)) = self.places.panel_at(column, row) {
+                    let down = event.kind == MouseEventKind::ScrollDown;
+                    return self.scroll(panel, if down { WHEEL } else { -WHEEL });
+                }
             }
             MouseEventKind::Down(_)
             | MouseEventKind::Drag(_)
             | MouseEventKind::Moved
             | MouseEventKind::ScrollLeft
-            | MouseEventKind::ScrollRight => Vec::new(),
+            | MouseEventKind::ScrollRight => {}
         }
+        Vec::new()
     }
 
     fn edge_at(&self, column: u16, row: u16) -> Option<DraggedEdge> {
@@ -187,13 +175,10 @@ impl Dashboard {
             return self.command(KeyCommand::NextAttention, now);
         }
         let Some((panel, place)) = self.places.panel_at(column, row) else {
-            return match self.tab_under(column, row) {
-                Some(panel) => {
-                    self.show(panel);
-                    Vec::new()
-                }
-                None => Vec::new(),
-            };
+            if let Some(panel) = self.tab_under(column, row) {
+                self.show(panel);
+            }
+            return Vec::new();
         };
         self.show(panel);
         let Some(line) = row.checked_sub(place.y + 1).map(usize::from) else { return Vec::new() };
@@ -201,9 +186,8 @@ impl Dashboard {
             Panel::Members => {
                 let rows = super::members::rows_per_member(place.width);
                 let at = super::members::first_shown(self, place) + line / rows;
-                match self.members.get(at).cloned() {
-                    Some(member) => self.select_member(member),
-                    None => Vec::new(),
+                if let Some(member) = self.members.get(at).cloned() {
+                    return self.select_member(member);
                 }
             }
             Panel::Requests => {
@@ -211,16 +195,16 @@ impl Dashboard {
                 let clicked = clicked.map(|one| (one.request_id.to_string(), one.from.clone()));
                 let Some((id, from)) = clicked else { return Vec::new() };
                 self.request = Some(id);
-                if self.members.contains(&from) { self.select_member(from) } else { Vec::new() }
+                if self.members.contains(&from) {
+                    return self.select_member(from);
+                }
             }
             Panel::Board => {
-                if let Some(task) = super::board::task_at(self, place, column, row) {
-                    self.task = Some(task);
-                }
-                Vec::new()
+                self.task = super::board::task_at(self, place, column, row).or(self.task);
             }
-            Panel::Screen | Panel::Messages | Panel::Events => Vec::new(),
+            Panel::Screen | Panel::Messages | Panel::Events => {}
         }
+        Vec::new()
     }
 
     /// Returns the panel whose name is at this position of the list of panels.

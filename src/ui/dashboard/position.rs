@@ -14,9 +14,7 @@ impl Dashboard {
         match panel {
             Panel::Members => {
                 let rows = usize::from(inner.height) / members::rows_per_member(place.width);
-                let selected = self.member.as_ref();
-                let at = self.members.iter().position(|member| Some(member) == selected)?;
-                position(at, rows, self.members.len())
+                position(self.member_index()?, rows, self.members.len())
             }
             Panel::Requests => {
                 let count = self.requests().len();

@@ -45,11 +45,7 @@ impl Dashboard {
         );
         if shows_request && before.is_some() && after.is_none() {
             self.dialog = None;
-            let is_answer = |running: &ChosenCommand| {
-                matches!(running, ChosenCommand::Action(TeamAction::Answer { request, .. })
-                    if before.as_ref() == Some(request))
-            };
-            if !self.running.iter().any(is_answer) {
+            if !before.is_some_and(|id| self.is_being_answered(&id)) {
                 self.notify("the request is no longer open", Tone::Waiting, self.read_at());
             }
         }
@@ -246,19 +242,8 @@ impl Dashboard {
             DialogStep::Stay => self.apply_typed(),
             DialogStep::Close if self.team.is_none() => vec![Effect::Quit],
             DialogStep::Close => {
-                let closed = self.dialog.take();
-                if let Some(OpenDialog::TextPrompt(TextPrompt {
-                    kind: PromptKind::Filter, ..
-                })) = closed
-                {
-                    self.filter.clear();
-                    self.arrange();
-                } else if let Some(OpenDialog::TextPrompt(TextPrompt {
-                    kind: PromptKind::Search,
-                    ..
-                })) = closed
-                {
-                    self.screen.leave_history();
+                if let Some(OpenDialog::TextPrompt(prompt)) = self.dialog.take() {
+                    self.end_prompt(&prompt.kind);
                 }
                 self.follow_selected()
             }
@@ -434,6 +419,11 @@ impl Dashboard {
             self.zoomed = false;
         }
         self.follow_selected()
+    }
+
+    /// Returns the index of the selected member among those on display.
+    pub(super) fn member_index(&self) -> Option<usize> {
+        self.members.iter().position(|member| Some(member) == self.member.as_ref())
     }
 
     /// Moves the focus to a panel.

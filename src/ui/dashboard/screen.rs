@@ -9,8 +9,8 @@ use unicode_width::UnicodeWidthChar;
 
 use super::scroll::{DrawnPart, bounded};
 use super::search::ScreenSearch;
-use super::theme::{Theme, Tone};
-use super::words::cut;
+use super::theme::Theme;
+use super::words::{cut, draw_note};
 use model::id::{Incarnation, MemberName};
 use model::text;
 use ops::views::screen::ScreenUpdate;
@@ -182,8 +182,7 @@ impl ScreenView {
                 (Some(_), Some(_)) => "there is no screen to show",
                 (Some(_), None) => "connecting",
             };
-            let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
-            buffer.set_line(area.x, area.y, &line, area.width);
+            draw_note(words, area, buffer, theme);
             return None;
         };
         let screen = terminal.screen();

@@ -47,10 +47,13 @@ pub(super) enum MemberOrder {
 }
 
 /// A column of the board.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray, strum::IntoStaticStr)]
 pub(super) enum BoardColumn {
+    #[strum(serialize = "To do")]
     ToDo,
+    #[strum(serialize = "In progress")]
     Doing,
+    #[strum(serialize = "In review")]
     Review,
     Done,
 }
@@ -63,15 +66,6 @@ impl BoardColumn {
             TaskState::InProgress | TaskState::Stopping | TaskState::Stale => BoardColumn::Doing,
             TaskState::InReview => BoardColumn::Review,
             TaskState::Completed | TaskState::Cancelled => BoardColumn::Done,
-        }
-    }
-
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            BoardColumn::ToDo => "To do",
-            BoardColumn::Doing => "In progress",
-            BoardColumn::Review => "In review",
-            BoardColumn::Done => "Done",
         }
     }
 
@@ -89,6 +83,7 @@ pub(super) struct Notice {
 }
 
 /// The dashboard. It draws and decides; its driver carries out the effects.
+#[derive(Default)]
 pub struct Dashboard {
     pub(super) theme: Theme,
     pub(super) keymap: Keymap,
@@ -171,46 +166,8 @@ impl Dashboard {
 
     /// Creates the dashboard with a list of teams to choose from.
     pub fn choosing_a_team(theme: Theme) -> Dashboard {
-        Dashboard {
-            theme,
-            keymap: Keymap::default(),
-            pressed: String::new(),
-            team: None,
-            snapshot: None,
-            problem: None,
-            is_deleted: false,
-            attention: Vec::new(),
-            snoozed: BTreeMap::new(),
-            focus: Panel::Members,
-            lower: Panel::Board,
-            zoomed: false,
-            split: Split::default(),
-            order: MemberOrder::default(),
-            filter: String::new(),
-            members: Vec::new(),
-            ended: Vec::new(),
-            member: None,
-            previous: None,
-            last_words: BTreeMap::new(),
-            columns: Default::default(),
-            task: None,
-            as_graph: false,
-            request: None,
-            all_messages: false,
-            shown_mail: BTreeSet::new(),
-            unmarked_mail: Vec::new(),
-            scrolled: BTreeMap::new(),
-            screen: ScreenView::default(),
-            typing: false,
-            dialog: Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 })),
-            completion: Completion::default(),
-            notice: None,
-            answered: None,
-            moved_at: None,
-            running: Vec::new(),
-            places: Places::default(),
-            dragged: None,
-        }
+        let dialog = Some(OpenDialog::Teams(TeamPicker { choices: None, at: 0 }));
+        Dashboard { theme, lower: Panel::Board, dialog, ..Dashboard::default() }
     }
 
     /// Replaces the keys.
@@ -349,17 +306,20 @@ impl Dashboard {
         Some((column, place))
     }
 
+    /// Returns all open requests, oldest first.
+    pub(super) fn open_requests(&self) -> impl Iterator<Item = &Shown> {
+        self.snapshot.iter().flat_map(|snapshot| &snapshot.requests)
+    }
+
     /// Returns the open requests on display, oldest first.
     pub(super) fn requests(&self) -> Vec<&Shown> {
-        let all = self.snapshot.as_ref().map(|snapshot| snapshot.requests.as_slice());
         let shown = |one: &&Shown| self.passes([one.from.as_str(), one.kind, one.summary.as_str()]);
-        all.unwrap_or_default().iter().filter(shown).collect()
+        self.open_requests().filter(shown).collect()
     }
 
     pub(super) fn selected_request(&self) -> Option<&Shown> {
         let id = self.request.as_ref()?;
-        let requests = &self.snapshot.as_ref()?.requests;
-        requests.iter().find(|one| one.request_id.as_str() == id)
+        self.open_requests().find(|one| one.request_id.as_str() == id)
     }
 
     /// Returns the request that the panel of requests highlights: the selected one while the panel
@@ -398,20 +358,19 @@ impl Dashboard {
     /// Returns the words with the key that ends a filter and the search. In their prompts the key
     /// is fixed.
     pub(super) fn leave_hint(&self, words: &str, does: &str) -> String {
-        let is_prompt = |dialog: &OpenDialog| {
-            matches!(
-                dialog,
-                OpenDialog::TextPrompt(TextPrompt {
-                    kind: PromptKind::Filter | PromptKind::Search,
-                    ..
-                })
-            )
-        };
-        if self.dialog.as_ref().is_some_and(is_prompt) {
-            format!("{words}: Esc {does}")
-        } else {
-            self.keymap.hint(words, &[(KeyCommand::Leave, does)])
+        match &self.dialog {
+            Some(OpenDialog::TextPrompt(TextPrompt {
+                kind: PromptKind::Filter | PromptKind::Search,
+                ..
+            })) => format!("{words}: Esc {does}"),
+            _ => self.keymap.hint(words, &[(KeyCommand::Leave, does)]),
         }
+    }
+
+    /// Returns the words for a list without entries: `empty`, or `no_match` with the key that ends
+    /// the filter.
+    pub(super) fn words_of_empty(&self, empty: String, no_match: &str) -> String {
+        if self.filter.is_empty() { empty } else { self.leave_hint(no_match, "ends the filter") }
     }
 
     /// Shows what was answered.

@@ -38,7 +38,11 @@ impl Dashboard {
     pub(super) fn submit(&mut self, prompt: TextPrompt, now: Timestamp) -> Vec<Effect> {
         let text = prompt.editor.text().trim().to_owned();
         if text.is_empty() {
-            return self.submit_nothing(&prompt.kind);
+            self.end_prompt(&prompt.kind);
+            return match prompt.kind {
+                PromptKind::Cancel(task) => self.run(TeamAction::CancelTask { task, reason: None }),
+                _ => Vec::new(),
+            };
         }
         match self.prompted(&prompt.kind, text) {
             Ok(effects) => effects,
@@ -51,22 +55,15 @@ impl Dashboard {
         }
     }
 
-    /// Handles a prompt that was submitted without a text.
-    fn submit_nothing(&mut self, kind: &PromptKind) -> Vec<Effect> {
+    /// Ends the filter or the search of a prompt that is closed, or submitted without a text.
+    pub(super) fn end_prompt(&mut self, kind: &PromptKind) {
         match kind {
             PromptKind::Filter => {
                 self.filter.clear();
                 self.arrange();
-                Vec::new()
             }
-            PromptKind::Search => {
-                self.screen.leave_history();
-                Vec::new()
-            }
-            PromptKind::Cancel(task) => {
-                self.run(TeamAction::CancelTask { task: *task, reason: None })
-            }
-            _ => Vec::new(),
+            PromptKind::Search => self.screen.leave_history(),
+            _ => {}
         }
     }
 
@@ -112,10 +109,8 @@ impl Dashboard {
                     argv: words.iter().map(|word| (*word).to_owned()).collect(),
                     dir: dir.clone(),
                 };
-                let commit = Effect::Run {
-                    command: git(&["git", "commit", &format!("--message={text}")]),
-                    after: AfterRun::Report,
-                };
+                let command = git(&["git", "commit", &format!("--message={text}")]);
+                let commit = Effect::Run { command, after: AfterRun::Report };
                 let after = AfterRun::Then(Box::new(commit));
                 let command = git(&["git", "add", "--all"]);
                 return Ok(self.perform(Effect::Run { command, after }));

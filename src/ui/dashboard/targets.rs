@@ -106,7 +106,7 @@ impl Dashboard {
             words: request_words(request).words,
             key: self.pressed.clone(),
         };
-        if self.is_being_answered(&asked) {
+        if self.is_being_answered(&asked.id) {
             return Err(format!("the request of {from} is being answered"));
         }
         Ok(AnswerTarget::Request(asked))
@@ -115,9 +115,7 @@ impl Dashboard {
     /// Returns the request that is shown or highlighted; `None` if the focus is on the board.
     fn request_in_focus(&self) -> Result<Option<&Shown>, String> {
         if let Some(OpenDialog::Page(TextPage { kind: PageKind::Request(id), .. })) = &self.dialog {
-            let open = self.snapshot.as_ref().and_then(|snapshot| {
-                snapshot.requests.iter().find(|request| request.request_id == *id)
-            });
+            let open = self.open_requests().find(|request| request.request_id == *id);
             return open.map(Some).ok_or("the request is no longer open".to_owned());
         }
         match self.focus {
@@ -149,28 +147,28 @@ impl Dashboard {
 
     /// Returns the open requests of a member, oldest first.
     fn requests_of(&self, member: &MemberName) -> impl Iterator<Item = &Shown> {
-        let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.requests);
+        let all = self.open_requests();
         all.filter(move |request| request.from == *member && request.kind != "shutdown")
     }
 
     /// Returns the request of a member that the keys answer: the oldest open one. A request for its
     /// shutdown, which it answers itself, comes last.
     pub(super) fn request_of(&self, member: &MemberName) -> Option<&Shown> {
-        let all = self.snapshot.iter().flat_map(|snapshot| &snapshot.requests);
-        all.filter(|request| request.from == *member).min_by_key(|one| one.kind == "shutdown")
+        let own = self.open_requests().filter(|request| request.from == *member);
+        own.min_by_key(|request| request.kind == "shutdown")
     }
 
-    fn is_being_answered(&self, asked: &AskedUse) -> bool {
+    /// Returns true while an answer to the request is on its way.
+    pub(super) fn is_being_answered(&self, id: &RequestId) -> bool {
         self.running.iter().any(|command| {
             matches!(command, ChosenCommand::Action(TeamAction::Answer { request, .. })
-                if *request == asked.id)
+                if request == id)
         })
     }
 
     /// Returns a request that is still open.
     pub(super) fn request_called(&self, asked: &AskedUse) -> Option<&Shown> {
-        let requests = &self.snapshot.as_ref()?.requests;
-        requests.iter().find(|request| request.request_id == asked.id)
+        self.open_requests().find(|request| request.request_id == asked.id)
     }
 
     /// Returns true if the person sees the whole request: on its page, in its panel, or in the line
@@ -180,11 +178,9 @@ impl Dashboard {
             return true;
         }
         let Some(request) = self.request_called(asked) else { return false };
+        let panel = self.places.place_of(Panel::Requests);
         let in_panel = self.focus == Panel::Requests
-            && self
-                .places
-                .place_of(Panel::Requests)
-                .is_some_and(|place| lists::shows_all_of(self, request, place));
+            && panel.is_some_and(|place| lists::shows_all_of(self, request, place));
         let fits_in_footer = |key: String| {
             let offer = self.offer(KeyCommand::Approve).unwrap_or_default();
             let label = text::line(&format!("{key} {offer}"));
@@ -249,17 +245,15 @@ impl Dashboard {
             }
             KeyCommand::Edit if self.focus == Panel::Board && self.dialog.is_none() => task("edit"),
             KeyCommand::Edit => {
-                let AnswerTarget::Request(asked) = self.target_answer()? else {
-                    return Err("only the input of a tool can be edited".to_owned());
+                let request = match &self.target_answer()? {
+                    AnswerTarget::Request(asked) => self.request_called(asked),
+                    AnswerTarget::Task(_) => None,
                 };
-                let request = self.request_called(&asked);
-                let is_tool = |request: &&Shown| {
-                    request.kind == QuestionKind::Permission.as_str()
-                        && request.answered_by.is_none()
-                };
-                match request.filter(is_tool) {
-                    Some(_) => Ok("edit".to_owned()),
-                    None => Err("only the input of a tool can be edited".to_owned()),
+                match request.map(|request| (request.kind, request.answered_by)) {
+                    Some((kind, None)) if kind == QuestionKind::Permission.as_str() => {
+                        Ok("edit".to_owned())
+                    }
+                    _ => Err("only the input of a tool can be edited".to_owned()),
                 }
             }
             KeyCommand::TaskPage => task("show"),
@@ -336,28 +330,27 @@ impl Dashboard {
 
     /// Returns the highlighted task, if its state allows the action.
     fn task_for(&self, action: TaskAction) -> Result<TaskId, String> {
-        let id = self.target_task()?;
-        let card = self.task_card(id).ok_or(format!("#{id} is gone"))?;
-        // A blocked task is pending.
-        let state = match card.state {
-            TaskState::Blocked => TaskState::Pending,
-            state => state,
-        };
-        if action.from().contains(&state) {
-            Ok(id)
-        } else {
-            Err(format!("#{id} is {}", card.state.as_str().replace('_', " ")))
-        }
+        let card = self.task_card_if(|state| match state {
+            // A blocked task is pending.
+            TaskState::Blocked => action.from().contains(&TaskState::Pending),
+            state => action.from().contains(&state),
+        })?;
+        Ok(card.id)
     }
 
     /// Returns the highlighted task, which must not have ended.
     fn open_task(&self) -> Result<&TaskCard, String> {
+        self.task_card_if(|state| !state.is_over())
+    }
+
+    /// Returns the highlighted task, if its state is one of those that are allowed.
+    fn task_card_if(&self, is_allowed: impl Fn(TaskState) -> bool) -> Result<&TaskCard, String> {
         let id = self.target_task()?;
         let card = self.task_card(id).ok_or(format!("#{id} is gone"))?;
-        if card.state.is_over() {
-            Err(format!("#{id} is {}", card.state.as_str().replace('_', " ")))
-        } else {
+        if is_allowed(card.state) {
             Ok(card)
+        } else {
+            Err(format!("#{id} is {}", card.state.as_str().replace('_', " ")))
         }
     }
 

@@ -11,7 +11,7 @@ use model::members::lifecycle::MemberState;
 use model::members::need::Need;
 
 /// The appearance of the dashboard, by the abilities of the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Theme {
     /// Colours are on.
     pub color: bool,

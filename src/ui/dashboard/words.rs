@@ -1,6 +1,8 @@
-//! Text in cells: cutting and wrapping by display width, and lines that other pages have painted.
-//! Foreign text becomes visible here and nowhere else.
+//! Text in cells: cutting, wrapping and drawing by display width, and lines that other pages have
+//! painted. Foreign text becomes visible here and nowhere else.
 
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -27,6 +29,12 @@ pub(super) fn cut(foreign: &str, width: usize) -> String {
         out.push('…');
     }
     out
+}
+
+/// Draws a dim line at the top of the area.
+pub(super) fn draw_note(words: &str, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let line = Line::styled(cut(words, area.width.into()), theme.style(Tone::Dim));
+    buffer.set_line(area.x, area.y, &line, area.width);
 }
 
 /// Returns the text of exactly `width` cells: cut, or padded with spaces.
