@@ -178,11 +178,7 @@ impl ChangesPage {
     pub(super) fn open_comment(&self, id: u64) -> Option<OpenComment> {
         let found =
             self.work.comments.iter().find(|placed| u64::from(placed.comment.id.0) == id)?;
-        let mut place = found.comment.place_words();
-        let moved = place_change(found);
-        if !moved.is_empty() {
-            place = format!("{place} · {moved}");
-        }
+        let place = found.comment.place_words() + place_change(found);
         let comment = found.comment.clone();
         // Code that is not below the comment any longer is shown at once.
         let shows_code = matches!(found.now, PlaceNow::Gone | PlaceNow::Changed { .. });
@@ -267,24 +263,19 @@ fn names(patch: &Patch) -> HashMap<String, Vec<u8>> {
     replaced.map(|path| (String::from_utf8_lossy(path).into_owned(), path.clone())).collect()
 }
 
-/// Returns the relation of the lines of a comment to those on display; empty if they are the same.
+/// Returns the relation of the lines of a comment to those on display, which follows other words;
+/// empty if they are the same.
 fn place_change(placed: &PlacedComment) -> &'static str {
     match placed.now {
-        PlaceNow::Changed { .. } => "the lines have changed",
-        PlaceNow::Gone => "the lines are gone",
+        PlaceNow::Changed { .. } => " · the lines have changed",
+        PlaceNow::Gone => " · the lines are gone",
         PlaceNow::Same { .. } | PlaceNow::Fixed => "",
     }
 }
 
 fn label(placed: &PlacedComment) -> String {
-    let comment = &placed.comment;
-    let kind: &str = comment.kind.into();
-    let mut label = format!("{} {kind}", comment.id);
-    let moved = place_change(placed);
-    if !moved.is_empty() {
-        label = format!("{label} · {moved}");
-    }
-    label
+    let kind: &str = placed.comment.kind.into();
+    format!("{} {kind}{}", placed.comment.id, place_change(placed))
 }
 
 /// Returns the text of a comment and of its answer.

@@ -199,6 +199,14 @@ impl ScrolledText {
 }
 
 impl ReviewQuestion {
+    pub(super) fn new(
+        words: String,
+        details: Vec<String>,
+        answers: Vec<QuestionAnswer>,
+    ) -> ReviewQuestion {
+        ReviewQuestion { words, details, answers, is_drawn: false }
+    }
+
     fn handle(&self, code: KeyCode) -> DialogEffect {
         match code {
             KeyCode::Char('n' | 'q') | KeyCode::Esc => DialogEffect::Close,
@@ -237,16 +245,12 @@ impl OpenComment {
                 let purpose = EditorPurpose::Revise(id);
                 DialogEffect::Edit(CommentEditor::new(member, purpose, self.comment.kind, &text))
             }
-            KeyCode::Char('x') if self.is_draft() => DialogEffect::Ask(ReviewQuestion {
-                words: format!("Discard {id}?"),
-                details: vec![self.comment.text.clone()],
-                answers: vec![QuestionAnswer {
-                    key: 'y',
-                    words: "discard",
-                    action: ReviewAction::Discard { member, id },
-                }],
-                is_drawn: false,
-            }),
+            KeyCode::Char('x') if self.is_draft() => {
+                let action = ReviewAction::Discard { member, id };
+                let answers = vec![QuestionAnswer { key: 'y', words: "discard", action }];
+                let details = vec![self.comment.text.clone()];
+                DialogEffect::Ask(ReviewQuestion::new(format!("Discard {id}?"), details, answers))
+            }
             KeyCode::Char('=') if !self.is_draft() && self.comment.resolved.is_none() => {
                 DialogEffect::Act(ReviewAction::Resolve { member, id })
             }
@@ -338,6 +342,7 @@ impl CommentEditor {
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let was_leaving = std::mem::take(&mut self.is_leaving);
+        let leaves = key.code == KeyCode::Esc || ctrl && key.code == KeyCode::Char('c');
         match key.code {
             KeyCode::Enter if alt => self.area.insert("\n"),
             KeyCode::Char('j') if ctrl => self.area.insert("\n"),
@@ -347,14 +352,8 @@ impl CommentEditor {
                 let at = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or(0);
                 self.kind = KINDS[(at + 1) % KINDS.len()];
             }
-            KeyCode::Esc if was_leaving || !self.is_changed() => return DialogEffect::Close,
-            KeyCode::Esc => self.is_leaving = true,
-            KeyCode::Char('c') if ctrl => {
-                if was_leaving || !self.is_changed() {
-                    return DialogEffect::Close;
-                }
-                self.is_leaving = true;
-            }
+            _ if leaves && (was_leaving || !self.is_changed()) => return DialogEffect::Close,
+            _ if leaves => self.is_leaving = true,
             _ => drop(self.area.handle(key)),
         }
         DialogEffect::Stay

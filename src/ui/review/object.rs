@@ -51,15 +51,10 @@ impl WorkObject {
         if self.uncommitted > 0 {
             details.push(format!("not committed, would not land: {}", files(self.uncommitted)));
         }
-        let answer = |key, words, landing| QuestionAnswer {
-            key,
-            words,
-            action: ReviewAction::Approve {
-                member: self.member.clone(),
-                task: task.id,
-                commit: self.snapshot.clone(),
-                landing,
-            },
+        let answer = |key, words, landing| {
+            let (member, commit) = (self.member.clone(), self.snapshot.clone());
+            let action = ReviewAction::Approve { member, task: task.id, commit, landing };
+            QuestionAnswer { key, words, action }
         };
         let mut answers = vec![answer('y', "approve", None)];
         if self.head != self.base {
@@ -69,18 +64,10 @@ impl WorkObject {
                 answer('r', "and rebase", Some(LandingKind::Rebase)),
             ]);
         }
-        Ok(ReviewQuestion {
-            words: format!(
-                "Approve #{} {} of {} at {}?",
-                task.id,
-                task.subject,
-                self.member,
-                short(&self.snapshot)
-            ),
-            details,
-            answers,
-            is_drawn: false,
-        })
+        let commit = short(&self.snapshot);
+        let words =
+            format!("Approve #{} {} of {} at {commit}?", task.id, task.subject, self.member);
+        Ok(ReviewQuestion::new(words, details, answers))
     }
 
     /// Returns the question whether to drop the work.
@@ -90,19 +77,11 @@ impl WorkObject {
             details.push(format!("#{} {} is cancelled.", task.id, task.subject));
         }
         details.push(format!("The commits stay on {}; new changes bring it back.", self.from));
-        ReviewQuestion {
-            words: format!("Drop the work of {} at {}?", self.member, short(&self.snapshot)),
-            details,
-            answers: vec![QuestionAnswer {
-                key: 'y',
-                words: "drop",
-                action: ReviewAction::Drop {
-                    member: self.member.clone(),
-                    commit: self.snapshot.clone(),
-                },
-            }],
-            is_drawn: false,
-        }
+        let words = format!("Drop the work of {} at {}?", self.member, short(&self.snapshot));
+        let (member, commit) = (self.member.clone(), self.snapshot.clone());
+        let action = ReviewAction::Drop { member, commit };
+        let answers = vec![QuestionAnswer { key: 'y', words: "drop", action }];
+        ReviewQuestion::new(words, details, answers)
     }
 
     /// Returns the question how to land the commits of the work, or why there are none.
@@ -114,15 +93,10 @@ impl WorkObject {
             let files = files(self.uncommitted);
             details.push(format!("not committed, stays in the worktree: {files}"));
         }
-        let answer = |key, words, kind, completes| QuestionAnswer {
-            key,
-            words,
-            action: ReviewAction::Land {
-                member: self.member.clone(),
-                head: self.head.clone(),
-                kind,
-                completes,
-            },
+        let answer = |key, words, kind, completes| {
+            let (member, head) = (self.member.clone(), self.head.clone());
+            let action = ReviewAction::Land { member, head, kind, completes };
+            QuestionAnswer { key, words, action }
         };
         let mut answers = vec![
             answer('y', "merge", LandingKind::Merge, None),
@@ -134,22 +108,14 @@ impl WorkObject {
             let done = answer('c', "merge, task done", LandingKind::Merge, Some(task.id));
             answers.insert(1, done);
         }
-        Ok(ReviewQuestion {
-            words: format!(
-                "Land the commits of {} ({}) up to {} on {}?",
-                self.member,
-                self.from,
-                short(&self.head),
-                self.into
-            ),
-            details,
-            answers,
-            is_drawn: false,
-        })
+        let WorkObject { member, from, into, .. } = self;
+        let head = short(&self.head);
+        let words = format!("Land the commits of {member} ({from}) up to {head} on {into}?");
+        Ok(ReviewQuestion::new(words, details, answers))
     }
 }
 
-fn files(count: usize) -> String {
+pub(super) fn files(count: usize) -> String {
     if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 

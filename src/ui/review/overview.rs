@@ -7,14 +7,13 @@ use ratatui::layout::Rect;
 use unicode_width::UnicodeWidthStr;
 
 use super::data::{ListedWork, SeenWork, WorkList};
-use super::object::short;
+use super::object::{files, short};
 use super::paint::{border, rows_of, write};
 use super::state::ReviewScreen;
 use crate::dashboard::Tone;
 use model::id::MemberName;
 use ops::review::checks::WorkCheck;
-use ops::review::overview::CommentCounts;
-use ops::review::overview::{Overlap, WaitingWork};
+use ops::review::overview::{CommentCounts, Overlap, WaitingWork};
 
 /// From this width on, the details have a box beside the list.
 const BOX_FROM: u16 = 110;
@@ -36,15 +35,9 @@ pub(super) fn draw(screen: &mut ReviewScreen, area: Rect, buffer: &mut Buffer) {
             Some(problem) => format!("the works cannot be read: {problem} (R reads again)"),
             None => "reading the works…".to_owned(),
         };
+        let style = screen.theme.style(Tone::Dim);
         for (y, row) in (body.top()..body.bottom()).zip(rows_of(&words, body.width.into())) {
-            put(
-                buffer,
-                body.x + 1,
-                y,
-                usize::from(body.width),
-                &row,
-                screen.theme.style(Tone::Dim),
-            );
+            put(buffer, body.x + 1, y, body.width.into(), &row, style);
         }
         return;
     };
@@ -240,10 +233,6 @@ fn condition(list: &WorkList, work: &ListedWork, changes: &WaitingWork) -> Strin
         return format!("⚠ {other}");
     }
     if changes.commits == 0 { "–".to_owned() } else { "clean".to_owned() }
-}
-
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
 /// Returns the details of a work.

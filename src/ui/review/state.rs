@@ -21,6 +21,7 @@ use ops::review::checks::WorkCheck;
 
 /// A review on a terminal: the list of works, and the changes of one member. Without I/O: keys and
 /// news come in, effects and frames go out.
+#[derive(Default)]
 pub struct ReviewScreen {
     pub(super) team: String,
     pub(super) theme: Theme,
@@ -60,24 +61,7 @@ pub(super) struct ReviewNotice {
 
 impl ReviewScreen {
     pub fn new(team: &str, theme: Theme) -> ReviewScreen {
-        ReviewScreen {
-            team: team.to_owned(),
-            theme,
-            list: None,
-            list_problem: None,
-            selected: None,
-            first: 0,
-            changes: None,
-            loading: None,
-            dialog: None,
-            notice: None,
-            shows_notice: false,
-            drawn: None,
-            last_number: 0,
-            running: 0,
-            unsaved: VecDeque::new(),
-            is_quitting: false,
-        }
+        ReviewScreen { team: team.to_owned(), theme, ..ReviewScreen::default() }
     }
 
     /// Returns the first effects: reads the list, and the changes of `member` if one is given.
@@ -146,14 +130,11 @@ impl ReviewScreen {
         if !page.is_drawn {
             return Vec::new();
         }
-        let command = changes_command(key).filter(|_| !page.view.has_all_keys());
-        match command {
-            Some(command) => self.command(command),
-            None => {
-                let action = page.view.handle(key, size);
-                action.map(|action| self.view_action(action)).unwrap_or_default()
-            }
+        if let Some(command) = changes_command(key).filter(|_| !page.view.has_all_keys()) {
+            return self.command(command);
         }
+        let action = page.view.handle(key, size);
+        action.map(|action| self.view_action(action)).unwrap_or_default()
     }
 
     fn command(&mut self, command: ReviewCommand) -> Vec<ReviewEffect> {
@@ -176,14 +157,8 @@ impl ReviewScreen {
             ReviewCommand::ShowOverlaps => return self.show_overlaps(),
             ReviewCommand::Undo => self.ask_undo(),
             ReviewCommand::ReadAgain => {
-                return match &self.changes {
-                    Some(page) => {
-                        let member = page.member.clone();
-                        let (range, white) = (page.range, page.ignores_whitespace);
-                        self.open(member, range, white)
-                    }
-                    None => vec![ReviewEffect::ReadList],
-                };
+                let Some(page) = &self.changes else { return vec![ReviewEffect::ReadList] };
+                return self.open(page.member.clone(), page.range, page.ignores_whitespace);
             }
             ReviewCommand::ShowNotice => {
                 let text = self.notice.as_ref().map(|notice| notice.text.clone());
@@ -322,13 +297,7 @@ impl ReviewScreen {
         if let Some(count @ 1..) = page.map(ChangesPage::open_demands) {
             details.push(format!("comments that demand a change and are not resolved: {count}"));
         }
-        if let Some(work) = self.work_of(member) {
-            details.extend(check_details(work));
-            details.extend(conflict_details(work));
-        }
-        if self.is_outdated() {
-            details.push("there are newer changes, which are not shown".to_owned());
-        }
+        details.extend(self.landing_details(member));
         details
     }
 
@@ -355,16 +324,11 @@ impl ReviewScreen {
 
     fn ask_undo(&mut self) {
         let Some(WorkList { into, main, .. }) = &self.list else { return };
-        self.dialog = Some(ReviewDialog::Question(ReviewQuestion {
-            words: format!("Take what has landed last off {into}, which is at {}?", short(main)),
-            details: vec!["The commits stay on the branch of the member.".to_owned()],
-            answers: vec![QuestionAnswer {
-                key: 'y',
-                words: "take back",
-                action: ReviewAction::Undo { into: into.clone(), main: main.clone() },
-            }],
-            is_drawn: false,
-        }));
+        let words = format!("Take what has landed last off {into}, which is at {}?", short(main));
+        let details = vec!["The commits stay on the branch of the member.".to_owned()];
+        let action = ReviewAction::Undo { into: into.clone(), main: main.clone() };
+        let answers = vec![QuestionAnswer { key: 'y', words: "take back", action }];
+        self.dialog = Some(ReviewDialog::Question(ReviewQuestion::new(words, details, answers)));
     }
 
     fn open_selected(&mut self, range: DiffRange) -> Vec<ReviewEffect> {
@@ -435,10 +399,7 @@ impl ReviewScreen {
         };
         let drafts = match &self.changes {
             Some(page) => page.drafts(),
-            None => {
-                let work = self.work_of(&object.member);
-                work.map_or(0, |work| work.comments.drafts)
-            }
+            None => self.work_of(&object.member).map_or(0, |work| work.comments.drafts),
         };
         if drafts == 0 {
             self.report(format!("you have no drafts on the work of {}", object.member), true);
