@@ -40,25 +40,17 @@ fn host_report(report: &HostReport, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(&report.name));
     let mut lines = vec![format!("{name}: {}", paint.put(tint, &verdict))];
     let clock = report.clock_offset_ms.zip(report.clock_error_ms);
+    let phalanx = report.phalanx.as_ref().zip(report.phalanx_path.as_ref());
+    let store = report.store.map(|reached| if reached { "reached" } else { "not reached" });
     let facts = [
         ("ssh", Some(report.ssh.clone())),
         ("connected", report.connect_ms.map(|ms| format!("in {ms} ms"))),
         ("system", report.system.clone()),
         ("directory", report.reachable.then(|| report.dir.clone())),
-        (
-            "phalanx",
-            report
-                .phalanx
-                .clone()
-                .zip(report.phalanx_path.clone())
-                .map(|(version, path)| format!("{version}, {path}")),
-        ),
+        ("phalanx", phalanx.map(|(version, path)| format!("{version}, {path}"))),
         ("tmux", report.tmux.clone()),
         ("git", report.git.clone()),
-        (
-            "store",
-            report.store.map(|reached| if reached { "reached" } else { "not reached" }.into()),
-        ),
+        ("store", store.map(str::to_owned)),
         ("clock", clock.map(|(offset, error)| format!("{offset:+} ms, give or take {error} ms"))),
     ];
     let facts = facts.into_iter().filter_map(|(name, value)| Some((name, value?)));

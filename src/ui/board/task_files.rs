@@ -2,8 +2,6 @@
 
 use std::error::Error;
 
-use serde::Serialize;
-
 use crate::paint::Paint;
 use crate::table::{Table, cell, maybe};
 use model::board::task::Task;
@@ -65,26 +63,9 @@ pub fn task_list_json(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
     Ok(if lines.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", lines.join(",\n")) })
 }
 
-/// A row of the CSV form.
-#[derive(Serialize)]
-struct CsvRow {
-    id: String,
-    key: String,
-    state: &'static str,
-    priority: Option<i64>,
-    owner: String,
-    role: String,
-    subject: String,
-    blocked_by: String,
-    files: String,
-    created_at: Option<String>,
-    claimed_at: Option<String>,
-    ended_at: Option<String>,
-}
-
 /// Formats tasks as CSV with a heading. Lists are separated by spaces, files by semicolons.
 pub fn task_csv(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
+    let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
         "id",
         "key",
@@ -102,21 +83,21 @@ pub fn task_csv(tasks: &[Task]) -> Result<String, Box<dyn Error>> {
     for task in tasks {
         let extra = &task.extra;
         let guarded = |text: Option<&str>| guard(text.unwrap_or_default());
-        let time = |at: Option<Timestamp>| at.map(Timestamp::iso);
-        writer.serialize(CsvRow {
-            id: task.id.to_string(),
-            key: guarded(extra.key.as_deref()),
-            state: task.state.as_str(),
-            priority: extra.priority,
-            owner: guarded(task.owner.as_deref()),
-            role: guarded(extra.role.as_deref()),
-            subject: guard(&task.subject),
-            blocked_by: task.blocked_by.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" "),
-            files: guard(&extra.files.join(";")),
-            created_at: time(extra.created_at),
-            claimed_at: time(extra.claimed_at),
-            ended_at: time(extra.ended_at),
-        })?;
+        let time = |at: Option<Timestamp>| at.map(Timestamp::iso).unwrap_or_default();
+        writer.write_record([
+            task.id.to_string(),
+            guarded(extra.key.as_deref()),
+            task.state.as_str().to_owned(),
+            extra.priority.map(|priority| priority.to_string()).unwrap_or_default(),
+            guarded(task.owner.as_deref()),
+            guarded(extra.role.as_deref()),
+            guard(&task.subject),
+            task.blocked_by.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" "),
+            guard(&extra.files.join(";")),
+            time(extra.created_at),
+            time(extra.claimed_at),
+            time(extra.ended_at),
+        ])?;
     }
     Ok(String::from_utf8(writer.into_inner()?)?)
 }

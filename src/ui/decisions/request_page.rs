@@ -43,10 +43,9 @@ pub(crate) fn request_text(shown: &Shown, paint: Paint) -> String {
         Some(Ask::Sandbox(asked)) => page.fact("host", Some(&asked.host)),
         None => page.body(shown.body.as_str().unwrap_or_default()),
     }
-    if let Some(Value::Object(input)) = &shown.updated_input {
+    if let Some(input @ Value::Object(_)) = &shown.updated_input {
         page.heading("answered with this input:");
-        page.lines
-            .extend(text::block(&pretty(&Value::Object(input.clone()))).lines().map(str::to_owned));
+        page.lines.extend(text::block(&pretty(input)).lines().map(str::to_owned));
     }
     page.lines.join("\n")
 }

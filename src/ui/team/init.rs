@@ -66,11 +66,8 @@ pub(crate) fn agent_lines(agents: &[AgentProgram], paint: Paint) -> Vec<String> 
             LoginState::Unknown => Tint::Dim,
             LoginState::NotFound => Tint::Warn,
         };
-        table.row(vec![
-            cell(&agent.profile),
-            cell(agent.version_words()),
-            tinted(tint, agent.login.words()),
-        ]);
+        let login = tinted(tint, agent.login.words());
+        table.row(vec![cell(&agent.profile), cell(agent.version_words()), login]);
     }
     // The first line of a table has the headings, which are empty here.
     table.render(paint).lines().skip(1).map(str::to_owned).collect()

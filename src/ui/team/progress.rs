@@ -168,11 +168,8 @@ impl TeamProgress {
         let began = before.filter(|t| t.state.is_running()).map(|t| t.since);
         let measured_ms = began.map(|since| event.at.since(since));
         let since = began.filter(|_| state.is_running()).unwrap_or(event.at);
-        let elapsed_ms = if state.is_over() {
-            wire::number(&event.detail, "elapsed_ms").or(measured_ms)
-        } else {
-            None
-        };
+        let elapsed_ms = wire::number(&event.detail, "elapsed_ms").or(measured_ms);
+        let elapsed_ms = elapsed_ms.filter(|_| state.is_over());
         let by = event.member.clone().filter(|_| state != TaskState::Pending);
         let subject = wire::text(&event.detail, "subject");
         let subject = subject.or_else(|| before.map(|t| t.subject.clone())).unwrap_or_default();
@@ -302,11 +299,8 @@ impl TeamProgress {
         } else {
             bar(width, done, failed, total, paint) + "  "
         };
-        format!(
-            "{bar}{counted}{}  {}",
-            paint.put(Tint::Bad, &failure),
-            paint.put(Tint::Dim, &clock)
-        )
+        let (failure, clock) = (paint.put(Tint::Bad, &failure), paint.put(Tint::Dim, &clock));
+        format!("{bar}{counted}{failure}  {clock}")
     }
 
     fn hint_line(&self, frame: &ProgressFrame) -> String {

@@ -203,12 +203,8 @@ fn tasks(tasks: &[TaskReport], format: &ReportFormat) -> String {
         0 => String::new(),
         hidden => format.paint.put(Tint::Dim, &format!("\n… and {hidden} more completed")),
     };
-    table.render_within(
-        format.width.unwrap_or(usize::MAX),
-        &["BY", "TIME"],
-        &["SUBJECT"],
-        format.paint,
-    ) + &more
+    let width = format.width.unwrap_or(usize::MAX);
+    table.render_within(width, &["BY", "TIME"], &["SUBJECT"], format.paint) + &more
 }
 
 /// Sort key of tasks: failures first, completed tasks last.
@@ -245,12 +241,8 @@ pub(crate) fn ids(list: &[TaskId]) -> String {
 fn failure(task: &TaskReport, paint: Paint) -> String {
     let code = task.exit_code.map(|c| format!(" with exit code {c}")).unwrap_or_default();
     let reason = task.reason.as_ref().map(|why| format!(": {}", text::line(why)));
-    let head = format!(
-        "#{} {} failed{code}{}",
-        task.id,
-        text::short(&task.subject, SUBJECT),
-        reason.unwrap_or_default()
-    );
+    let (id, subject) = (task.id, text::short(&task.subject, SUBJECT));
+    let head = format!("#{id} {subject} failed{code}{}", reason.unwrap_or_default());
     with_last_lines(&head, task.tail.as_deref(), paint)
 }
 
@@ -269,9 +261,8 @@ fn found(task: &TaskReport, format: &ReportFormat) -> Option<String> {
     if printed.trim().is_empty() {
         return None;
     }
-    let head = format
-        .paint
-        .put(Tint::Bold, &format!("#{} {}", task.id, text::short(&task.subject, SUBJECT)));
+    let head = format!("#{} {}", task.id, text::short(&task.subject, SUBJECT));
+    let head = format.paint.put(Tint::Bold, &head);
     let room = format.width.map_or(usize::MAX - 1, |width| width.saturating_sub(2));
     let lines = text::block(&printed);
     let lines =

@@ -124,15 +124,13 @@ impl View {
 
     pub fn show_event(&mut self, event: &Event) {
         self.progress.apply(event);
-        let (all, wanted) = match self.style {
-            Style::Live => (false, is_warning(event.event) || is_waiting(event)),
-            Style::Plain { all } => (all, true),
-            Style::Silent => return,
+        let all = match self.style {
+            Style::Live if is_warning(event.event) || is_waiting(event) => false,
+            Style::Plain { all } => all,
+            Style::Live | Style::Silent => return,
         };
-        if let Some(line) = wanted
-            .then(|| progress_line(event, self.started_at, &self.progress, all, self.paint))
-            .flatten()
-        {
+        let line = progress_line(event, self.started_at, &self.progress, all, self.paint);
+        if let Some(line) = line {
             self.write_line(&line);
         }
     }

@@ -17,26 +17,17 @@ pub(crate) fn is_end(event: &Event) -> bool {
 }
 
 pub(crate) fn tint(event: &Event) -> Tint {
-    let tints = [
-        (EventKind::TaskFailed, Tint::Bad),
-        (EventKind::MemberStartFailed, Tint::Bad),
-        (EventKind::MemberFallback, Tint::Warn),
-        (EventKind::MemberHealth, Tint::Warn),
-        (EventKind::MemberPrompt, Tint::Warn),
-        (EventKind::RestartDelayed, Tint::Warn),
-        (EventKind::BudgetReached, Tint::Warn),
-        (EventKind::TaskCompleted, Tint::Good),
-        (EventKind::MemberServes, Tint::Good),
-        (EventKind::Warning, Tint::Warn),
-        (EventKind::RequestFiled, Tint::Warn),
-        (EventKind::Reminded, Tint::Warn),
-        (EventKind::Escalated, Tint::Warn),
-        (EventKind::TaskVanished, Tint::Warn),
-        (EventKind::TaskRewritten, Tint::Warn),
-    ];
-    let known = tints.into_iter().find(|(kind, _)| *kind == event.event);
-    let plain = if is_waiting(event) { Tint::Warn } else { Tint::Plain };
-    known.map_or(plain, |(_, tint)| tint)
+    use EventKind as Kind;
+    match event.event {
+        Kind::TaskFailed | Kind::MemberStartFailed => Tint::Bad,
+        Kind::TaskCompleted | Kind::MemberServes => Tint::Good,
+        Kind::MemberFallback | Kind::MemberHealth | Kind::MemberPrompt => Tint::Warn,
+        Kind::RestartDelayed | Kind::BudgetReached | Kind::Warning => Tint::Warn,
+        Kind::RequestFiled | Kind::Reminded | Kind::Escalated => Tint::Warn,
+        Kind::TaskVanished | Kind::TaskRewritten => Tint::Warn,
+        _ if is_waiting(event) => Tint::Warn,
+        _ => Tint::Plain,
+    }
 }
 
 /// Returns true for a program that begins to wait for a person, as its screen shows.
@@ -290,18 +281,12 @@ fn asked_words(event: &Event) -> Option<String> {
     wire::text(&event.detail, "state").filter(|state| state == "pending")?;
     let (kind, id) = (detail(event, "kind")?, detail(event, "request_id")?);
     let summary = detail(event, "summary").unwrap_or_default();
-    let how = match wire::text(&event.detail, "answered_by").as_deref() {
-        Some("pane") => {
-            return Some(with_remedy(
-                event,
-                Need::Dialog,
-                &format!("asks for a {kind}: {summary}"),
-            ));
-        }
-        Some("text") => format!("; `phalanx answer {id} --answer TEXT` or `--reject`"),
-        Some(_) | None => format!("; `phalanx answer {id} --approve` or `--reject`"),
-    };
-    Some(format!("asks for a {kind}: {summary}{how}"))
+    let words = format!("asks for a {kind}: {summary}");
+    Some(match wire::text(&event.detail, "answered_by").as_deref() {
+        Some("pane") => with_remedy(event, Need::Dialog, &words),
+        Some("text") => format!("{words}; `phalanx answer {id} --answer TEXT` or `--reject`"),
+        Some(_) | None => format!("{words}; `phalanx answer {id} --approve` or `--reject`"),
+    })
 }
 
 fn decided_words(event: &Event) -> Option<String> {

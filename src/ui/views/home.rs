@@ -23,11 +23,8 @@ pub fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> Stri
         for team in &overview.teams {
             let members =
                 team.problem.as_ref().map_or_else(|| team.members.to_string(), |_| "?".to_owned());
-            table.row(vec![
-                tinted(Tint::Bold, team.name.as_str()),
-                cell(members),
-                cell(lead(team)),
-            ]);
+            let name = tinted(Tint::Bold, team.name.as_str());
+            table.row(vec![name, cell(members), cell(lead(team))]);
         }
         let more = match overview.more {
             0 => String::new(),
