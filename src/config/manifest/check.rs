@@ -36,17 +36,13 @@ fn check_count(manifest: &Manifest, faults: &mut Faults) {
         Some(scale) => scale.min,
         None => usize::from(!member.when_needed),
     };
-    let (count, max) =
-        (manifest.members.iter().map(at_once).sum::<usize>(), manifest.settings.max_members);
-    let mut room = max;
-    let surplus =
-        manifest.members.iter().position(|member| match room.checked_sub(at_once(member)) {
-            Some(left) => {
-                room = left;
-                false
-            }
-            None => true,
-        });
+    let count: usize = manifest.members.iter().map(at_once).sum();
+    let max = manifest.settings.max_members;
+    let mut so_far = 0;
+    let surplus = manifest.members.iter().position(|member| {
+        so_far += at_once(member);
+        so_far > max
+    });
     if let Some(surplus) = surplus {
         let members = if count == 1 { "member" } else { "members" };
         let message = format!("{count} {members}, but `max_members` is {max}");
