@@ -27,7 +27,8 @@ impl WaitNotice {
     ) -> WaitNotice {
         let (stop, stopped) = channel::<()>();
         let out = out.clone();
-        let watch = move || {
+        // Without the thread the wait only goes unreported.
+        let thread = thread::Builder::new().name("notice".to_owned()).spawn(move || {
             let (mut pause, mut printed) = (DELAY, None);
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 pause = REPEAT;
@@ -37,10 +38,8 @@ impl WaitNotice {
                     printed = now;
                 }
             }
-        };
-        // Without the thread the wait only goes unreported.
-        let thread = thread::Builder::new().name("notice".to_owned()).spawn(watch).ok();
-        WaitNotice { stop: Some(stop), thread }
+        });
+        WaitNotice { stop: Some(stop), thread: thread.ok() }
     }
 
     /// As [`WaitNotice::start`], for a text that does not change.

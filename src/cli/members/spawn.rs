@@ -38,6 +38,7 @@ use model::team::worktree::{Revision, WorktreeKey, WorktreeRequest, check_branch
 use model::text;
 use model::value::As;
 use ops::authority::Action;
+use ops::ending::shutdown::ShutdownOptions;
 use ops::starting::spawn::{DryRun, SpawnOptions, Spawned, SpawnedBranch, StartedWhen};
 use ops::{self, OpsError, TeamStore};
 
@@ -415,11 +416,8 @@ fn dry_run_lines(plan: &DryRun) -> String {
     facts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
     facts.push(("env", plan.env.join(" ")));
     facts.extend(plan.warnings.iter().map(|warning| ("warning", warning.clone())));
-    facts
-        .iter()
-        .map(|(name, value)| format!("{name:<8} {}", text::line(value)))
-        .collect::<Vec<_>>()
-        .join("\n")
+    let lines = facts.iter().map(|(name, value)| format!("{name:<8} {}", text::line(value)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns one spec for each name; all other fields are equal.
@@ -465,12 +463,7 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
         names.join(" "),
         team.name()
     ));
-    let options = ops::ending::shutdown::ShutdownOptions {
-        reason: None,
-        deadline_s: 10,
-        grace_s: None,
-        force: true,
-    };
+    let options = ShutdownOptions { reason: None, deadline_s: 10, grace_s: None, force: true };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members
@@ -501,22 +494,19 @@ fn branch_words(branch: &SpawnedBranch) -> String {
 
 /// Describes where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
 fn location(one: &Spawned) -> String {
+    let Spawned { name, pid, .. } = one;
     let on_host = one.host.as_ref().map(|host| format!(" on host {host}")).unwrap_or_default();
     let branch = one.branch.as_ref().map(branch_words).unwrap_or_default();
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
             let window = text::line(window);
-            format!("{} runs in {pane}{on_host} (tmux, window {window}){branch}", one.name)
+            format!("{name} runs in {pane}{on_host} (tmux, window {window}){branch}")
         }
         (BackendKind::Iterm2, _, _) => {
-            let (name, backend, pid) = (&one.name, one.backend.as_str(), one.pid);
-            format!("{name} runs{on_host} ({backend}, process {pid}){branch}")
+            format!("{name} runs{on_host} ({}, process {pid}){branch}", one.backend.as_str())
         }
         (BackendKind::Tmux | BackendKind::Pty, _, _) => {
-            format!(
-                "{} runs in a terminal of its own{on_host} (pty, process {}){branch}",
-                one.name, one.pid
-            )
+            format!("{name} runs in a terminal of its own{on_host} (pty, process {pid}){branch}")
         }
     }
 }

@@ -71,12 +71,8 @@ type CheckLead<'a> = &'a dyn Fn(&TeamStore) -> Result<Option<&'static str>, OpsE
 pub(crate) fn lead(setup: &Setup, args: &LeadArgs) -> VerbResult {
     let how = &args.how;
     if args.has_agent() {
-        return agent_lead::run_agent_lead(
-            setup,
-            args.profile.as_deref(),
-            &args.command,
-            how.on_exit,
-        );
+        let profile = args.profile.as_deref();
+        return agent_lead::run_agent_lead(setup, profile, &args.command, how.on_exit);
     }
     let team = setup.team(Action::Lead)?;
     lead_again(setup, &team, how, None)
@@ -96,14 +92,8 @@ pub(crate) fn lead_again(
 pub(crate) fn adopt(setup: &Setup, args: &AdoptArgs) -> VerbResult {
     let team = setup.team(Action::Adopt)?;
     let verb: &[&str] = if args.force { &["adopt", "--force"] } else { &["adopt"] };
-    run_lead(
-        setup,
-        &team,
-        &|team| ops::team::lease::may_adopt(&setup.ctx, team, args.force),
-        verb,
-        &args.how,
-        None,
-    )
+    let check = |team: &TeamStore| ops::team::lease::may_adopt(&setup.ctx, team, args.force);
+    run_lead(setup, &team, &check, verb, &args.how, None)
 }
 
 fn run_lead(
@@ -120,11 +110,8 @@ fn run_lead(
         ops::team::lease::must_be_unheld(team)?;
         warning.iter().for_each(|warning| setup.out.print_message(warning));
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
-        let pid = start_background_lead(
-            setup,
-            team,
-            &[verb, &["--on-exit", policy.get_name()]].concat(),
-        )?;
+        let words = [verb, &["--on-exit", policy.get_name()]].concat();
+        let pid = start_background_lead(setup, team, &words)?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
         setup.out.confirm(&document, || {
             format!("process {pid} leads team {} in the background", team.name())

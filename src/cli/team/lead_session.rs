@@ -473,28 +473,25 @@ fn notification() -> DesktopNotification {
 /// dialog waits, or a member has set a reminder.
 fn notification_text(event: &Event) -> Option<String> {
     use EventKind::{Escalated, MemberPrompt, MemberState, Reminded, RequestAnnounced};
+    let name = event.member.as_ref()?;
     if event.event == MemberPrompt {
         let line = wire::text(&event.detail, "text")?;
-        return Some(format!("{} waits at its prompt: {line}", event.member.as_ref()?));
+        return Some(format!("{name} waits at its prompt: {line}"));
     }
     if let Some(reason) = wire::text(&event.detail, "reason").filter(|_| event.event == MemberState)
     {
         let (need, text) = need_in(&reason)?;
-        return Some(format!("{} {}: {text}", event.member.as_ref()?, need.words()));
+        return Some(format!("{name} {}: {text}", need.words()));
     }
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
         return None;
     }
     let part = |key| wire::text(&event.detail, key);
     if let Some(text) = part("text") {
-        return Some(format!(
-            "{} asks about task #{}: {text}",
-            event.member.as_ref()?,
-            event.task?
-        ));
+        return Some(format!("{name} asks about task #{}: {text}", event.task?));
     }
     let (kind, summary) = (part("kind")?, part("summary").unwrap_or_default());
-    Some(format!("{} asks for a {kind}: {summary}", event.member.as_ref()?))
+    Some(format!("{name} asks for a {kind}: {summary}"))
 }
 
 fn style(out: &Out) -> Style {

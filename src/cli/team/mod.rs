@@ -287,8 +287,6 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
     ops::team::lease::must_be_left(&setup.ctx, &team)?;
     if force {
         broken::prepare_deletion(setup, &team)?;
-    }
-    if force {
         let reason = Some("the team is deleted".to_owned());
         let options = ShutdownOptions { reason, deadline_s: 30, grace_s: None, force };
         end_members(setup, &team, &options)?;

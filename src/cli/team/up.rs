@@ -28,6 +28,7 @@ use model::members::placement::BackendKind;
 use model::name::check_name;
 use model::team::settings::{BackendChoice, Finish};
 use model::text;
+use ops::ending::shutdown::ShutdownOptions;
 use ops::starting::spawn::{SpawnOptions, Spawned};
 use ops::starting::{agents, reconcile, templates};
 use ops::team::project;
@@ -284,12 +285,11 @@ async fn run_to_end(
     let reports_fallbacks = args.detach || session.is_live();
     let starting = start(setup, team, plan, &session, reports_fallbacks);
     let started = session.run_with_signals(signals, starting).await;
-    let spawned = match started {
+    let started = match started {
         Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
-        Ok(spawned) => Ok(spawned),
-        Err((spawned, failure)) => Err((spawned, failure)),
+        started => started,
     };
-    let spawned = match spawned {
+    let spawned = match started {
         Ok(spawned) => spawned,
         Err((spawned, failure)) => {
             session.close();
@@ -405,12 +405,8 @@ async fn end_started(
     let live = ops::members::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
-    let options = ops::ending::shutdown::ShutdownOptions {
-        reason: Some("the team did not start as a whole".to_owned()),
-        deadline_s: ROLLBACK_S,
-        grace_s: None,
-        force: true,
-    };
+    let reason = Some("the team did not start as a whole".to_owned());
+    let options = ShutdownOptions { reason, deadline_s: ROLLBACK_S, grace_s: None, force: true };
     let requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
     let _notice = stop::start_notice(setup, team, &requests);
     let ids: BTreeSet<_> = requests.into_iter().map(|r| r.id).collect();
