@@ -117,13 +117,12 @@ fn profile(setup: &Setup, args: &AcpArgs) -> Result<String, Failure> {
     }
     let found = ops::starting::agents::on_path(ctx)?;
     let first = found.into_iter().find(|agent| is_acp(&agent.profile).unwrap_or(false));
-    let missing = || {
+    first.map(|agent| agent.profile).ok_or_else(|| {
         Failure::usage(
             "no agent over ACP is on PATH",
             "install one, or name its profile with `--profile`; `phalanx profile list` shows them",
         )
-    };
-    first.map(|agent| agent.profile).ok_or_else(missing)
+    })
 }
 
 /// Opens the team that the options name, else the one that is named after the directory. Creates it

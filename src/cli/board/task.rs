@@ -255,15 +255,12 @@ fn create(
         ..NewTask::default()
     };
     let made = ops::board::task::create(&setup.ctx, team, &[new])?;
-    match made.first() {
-        Some(task) => {
-            let words = || format!("created task {}", task.id);
-            setup.out.confirm_new(&document(task, task.state), task.id, words)?;
-            warn_if_unnoticed(setup, team, task)?;
-            Ok(Exit::DONE)
-        }
-        None => Ok(Exit::DONE),
+    if let Some(task) = made.first() {
+        let words = || format!("created task {}", task.id);
+        setup.out.confirm_new(&document(task, task.state), task.id, words)?;
+        warn_if_unnoticed(setup, team, task)?;
     }
+    Ok(Exit::DONE)
 }
 
 /// Resolves the working directory against that of the caller.

@@ -134,12 +134,8 @@ pub(crate) fn workspace(setup: &Setup, verb: &WorkspaceVerb) -> VerbResult {
             })?;
         }
         WorkspaceVerb::Delete(file) => {
-            ops::board::workspace::delete(
-                &setup.ctx,
-                &team,
-                &file.chat.resolve(setup)?,
-                &file.path,
-            )?;
+            let chat = file.chat.resolve(setup)?;
+            ops::board::workspace::delete(&setup.ctx, &team, &chat, &file.path)?;
             let document = json!({ "name": file.path, "deleted": true });
             setup.out.confirm(&document, || format!("deleted {}", file.path))?;
         }

@@ -66,7 +66,7 @@ fn answer_limit() -> u64 {
 }
 
 /// Stop all members, then delete the team.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4.\n\
     Prints what the team has found; `phalanx report TEAM` prints it again later."

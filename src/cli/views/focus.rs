@@ -10,7 +10,7 @@ use ops::views::focus::{FocusedPane, Visibility};
 pub(crate) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let focused = ops::views::focus::focus(&setup.ctx, &team, &name)?;
-    let words = || {
+    setup.out.confirm(&focused, || {
         let FocusedPane { name, pane, host } = &focused;
         text::line(&match host {
             Some(host) => format!(
@@ -18,8 +18,7 @@ pub(crate) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
             ),
             None => format!("{name} is in front: pane {pane}"),
         })
-    };
-    setup.out.confirm(&focused, words)?;
+    })?;
     Ok(Exit::DONE)
 }
 
@@ -34,11 +33,10 @@ pub(crate) fn show(setup: &Setup, args: &MemberArg) -> VerbResult {
 fn set_visibility(setup: &Setup, args: &MemberArg, visibility: Visibility) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let pane = ops::views::focus::set_visibility(&setup.ctx, &team, &name, visibility)?;
-    let words = || {
+    setup.out.confirm(&pane, || {
         let state = if pane.hidden { "hidden" } else { "shown" };
         let already = if pane.changed { "" } else { " already" };
         text::line(&format!("{} is {state}{already}: pane {}", pane.name, pane.pane))
-    };
-    setup.out.confirm(&pane, words)?;
+    })?;
     Ok(Exit::DONE)
 }

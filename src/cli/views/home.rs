@@ -85,10 +85,7 @@ fn offer_to_go_on(setup: &Setup) -> Result<bool, Failure> {
     }
     setup.out.print_message(&format!("the lead of {name} has died, and no member is left"));
     if is_confirmed("delete its files?")? {
-        down(
-            setup,
-            &DownArgs { reason: None, deadline: 0, grace: None, force: false, report: None },
-        )?;
+        down(setup, &DownArgs { deadline: 0, ..DownArgs::default() })?;
         return Ok(false);
     }
     later("phalanx down");
@@ -106,10 +103,8 @@ fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
         ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
     }
     let overview = setup.map(|setup| overview(&setup.ctx, SHOWN)).unwrap_or_default();
-    let steps = steps(
-        &overview,
-        setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST))),
-    );
+    let has_manifest = setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST)));
+    let steps = steps(&overview, has_manifest);
     let commands: Vec<&str> = steps.iter().map(|step| step.0.as_str()).collect();
     let document = json!({ "teams": overview.teams, "more": overview.more, "next": commands });
     out.print(&document, || ui::home(&overview, &steps, out.paint))?;

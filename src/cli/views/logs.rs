@@ -281,23 +281,16 @@ impl LogStream {
             return None;
         }
         self.reads.remove(&at);
-        match ended {
-            Ok((reader, result)) => {
-                self.readers[at] = reader;
-                Some(result)
-            }
-            // The thread has panicked, and the reader is that of before.
-            Err(_) => None,
-        }
+        // If the thread has panicked, the reader is that of before.
+        let (reader, result) = ended.ok()?;
+        self.readers[at] = reader;
+        Some(result)
     }
 
     fn print(&self, lines: &[(usize, LogLine)]) -> Result<(), Failure> {
         let mut page = String::new();
-        let longest = self
-            .readers
-            .iter()
-            .map(|reader| text::line(reader.name.as_str()).chars().count())
-            .max();
+        let names = self.readers.iter().map(|reader| text::line(reader.name.as_str()));
+        let longest = names.map(|name| name.chars().count()).max();
         let width = longest.filter(|_| self.names.len() != 1);
         for (at, line) in lines {
             let reader = &self.readers[*at];

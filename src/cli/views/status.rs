@@ -57,7 +57,10 @@ pub(crate) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
     }
     let status = ops::views::ps::status_with_unread(&setup.ctx, &team)?;
     if args.format == Some(StatusOutput::Tmux) {
-        setup.out.print_text(&ui::status_line(&status, status_line_format(setup)))?;
+        let utf8 = locale::uses_utf8(|name| setup.ctx.caller.var(name));
+        // Its styles are not those of a terminal, so they are used on request only.
+        let format = ui::StatusLineFormat { utf8, styled: setup.out.color == Color::Always };
+        setup.out.print_text(&ui::status_line(&status, format))?;
         return Ok(Exit::DONE);
     }
     setup.out.print(&status, || ui::status(&status, status_format(&setup.out, all)))?;
@@ -67,13 +70,6 @@ pub(crate) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
 /// Returns the size and style of a page on stdout.
 fn status_format(out: &Out, all: bool) -> ui::StatusFormat {
     ui::StatusFormat { width: out.width(), all, paint: out.paint }
-}
-
-/// Returns the form of the line for tmux. Its styles are not those of a terminal, so they are used
-/// on request only.
-fn status_line_format(setup: &Setup) -> ui::StatusLineFormat {
-    let utf8 = locale::uses_utf8(|name| setup.ctx.caller.var(name));
-    ui::StatusLineFormat { utf8, styled: setup.out.color == Color::Always }
 }
 
 fn follow(ctx: &Context, team: &TeamStore, out: &Out, all: bool) -> VerbResult {

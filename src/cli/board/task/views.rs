@@ -121,10 +121,9 @@ pub(super) fn get(setup: &Setup, team: &TeamStore, id: TaskId, full: bool) -> Ve
     let kept = |text: String| if is_cut { text.chars().take(RESULT).collect() } else { text };
     history.task.extra.result = result.map(kept);
     let mut page = document(&history.task, history.state);
-    let lists = (&history.comments, &history.attachments, &history.events);
-    page.insert("comments".to_owned(), json!(lists.0));
-    page.insert("attachments".to_owned(), json!(lists.1));
-    page.insert("events".to_owned(), json!(lists.2));
+    page.insert("comments".to_owned(), json!(history.comments));
+    page.insert("attachments".to_owned(), json!(history.attachments));
+    page.insert("events".to_owned(), json!(history.events));
     page.insert("files".to_owned(), json!(history.files));
     if is_cut {
         wire::put(&mut page, "resultIsCut", true);
