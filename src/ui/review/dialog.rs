@@ -88,6 +88,9 @@ pub(super) struct CommentEditor {
     /// Esc was pressed once.
     pub(super) is_leaving: bool,
     pub(super) problem: Option<String>,
+    /// Unset while a text that could not be kept has come back and was not on the screen yet: keys
+    /// that were typed before were for what it covers.
+    pub(super) is_drawn: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -293,6 +296,7 @@ impl CommentEditor {
             before: text.to_owned(),
             is_leaving: false,
             problem: None,
+            is_drawn: true,
         }
     }
 
@@ -313,7 +317,8 @@ impl CommentEditor {
             _ => return None,
         };
         let editor = CommentEditor::new(member.clone(), purpose, kind, text);
-        Some(CommentEditor { before: String::new(), problem: Some(problem), ..editor })
+        let (before, problem) = (String::new(), Some(problem));
+        Some(CommentEditor { before, problem, is_drawn: false, ..editor })
     }
 
     /// Returns the action that keeps the text.
@@ -339,6 +344,9 @@ impl CommentEditor {
     }
 
     fn handle(&mut self, key: KeyEvent) -> DialogEffect {
+        if !self.is_drawn {
+            return DialogEffect::Stay;
+        }
         let ctrl = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let was_leaving = std::mem::take(&mut self.is_leaving);

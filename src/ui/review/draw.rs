@@ -283,6 +283,7 @@ fn draw_editor(
     theme: Theme,
     buffer: &mut Buffer,
 ) -> Option<Position> {
+    editor.is_drawn = true;
     let kind: &str = editor.kind.into();
     let member = &editor.member;
     let title = match &editor.purpose {
