@@ -105,7 +105,7 @@ pub(crate) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
     };
     let mut plan = UpPlan::new(setup, &manifest(setup, args)?, options)?;
     let ctx = setup.ctx_for_store(plan.store.as_deref())?;
-    let made_by = Deadline::after(MADE);
+    let mut made_by = Deadline::after(MADE);
     loop {
         match reconcile::existing(&ctx, &plan.name)? {
             Some(team) if args.dry_run => {
@@ -118,7 +118,7 @@ pub(crate) fn up(setup: &Setup, args: &UpArgs) -> VerbResult {
             }
             Some(team) => match bring(setup, args, &team, &plan) {
                 // It has ended meanwhile.
-                Err(_) if !team.exists() => {}
+                Err(_) if !team.exists() => made_by = Deadline::after(MADE),
                 done => return done,
             },
             None => {
@@ -222,10 +222,12 @@ fn await_end(team: &TeamStore) -> Result<(), Failure> {
         };
         let mut removed_by = Deadline::after(REMOVAL);
         while team.exists() {
-            if ops::members::lead::is_led(&team)? {
-                removed_by = Deadline::after(REMOVAL);
-            } else if removed_by.expired() {
-                break;
+            match ops::members::lead::is_led(&team) {
+                Ok(true) => removed_by = Deadline::after(REMOVAL),
+                Ok(false) if removed_by.expired() => break,
+                Err(e) if team.exists() => return Err(e.into()),
+                // It is being removed.
+                Ok(false) | Err(_) => {}
             }
             changes.wait(SWEEP.min(removed_by.remaining()));
         }

@@ -19,7 +19,7 @@ use model::team::settings::grace_s;
 use model::text;
 use model::time::Timestamp;
 use model::topic::Topic;
-use store::TeamStore;
+use store::{StoreError, TeamStore};
 use sys::clock::Deadline;
 use sys::parallel::parallel_map;
 use sys::{failpoint, rand};
@@ -182,7 +182,8 @@ fn send_request(
         });
         let post = Post::new(&MemberName::lead(), &record.name, message);
         match post.because(request.event.clone()).send(team) {
-            // The lead has ended it meanwhile.
+            // The lead has ended it meanwhile, and records that after it has removed the member.
+            Err(OpsError::Store(StoreError::NoSuchMember { .. })) => {}
             Err(_) if !team.request(&request.id)?.is_open() => {}
             sent => drop(sent?),
         }

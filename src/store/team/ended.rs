@@ -128,6 +128,11 @@ impl TeamStore {
         let team_dir = self.layout.team_dir();
         let dir = TeamLayout::ended(&self.root).join(format!("{}@{}", self.name, now().0));
         let (kept, lead) = (TeamLayout::new(&dir, &self.name), MemberName::lead());
+        // First: another process may sweep away what was moved.
+        if let Some(report) = report {
+            fs::private_dir(&dir)?;
+            fs::create_new(&dir.join(REPORT), report.as_bytes())?;
+        }
         for (from, to) in [
             (self.layout.inbox(&lead), kept.inbox(&lead)),
             (self.layout.older_journal(), kept.older_journal()),
@@ -142,10 +147,6 @@ impl TeamStore {
                 fs::private_dir(parent)?;
             }
             fs::rename(&from, &to)?;
-        }
-        if let Some(report) = report {
-            fs::private_dir(&dir)?;
-            fs::create_new(&dir.join(REPORT), report.as_bytes())?;
         }
         Store::at(&self.root).sweep_ended()
     }
