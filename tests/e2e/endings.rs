@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{stage, stage_without_tmux};
 use crate::harness::{NATIVE, Stage, binary, wait_for};
 
 /// The name of a script, its files, its exit code, and what it prints.
@@ -17,7 +16,7 @@ type Example<'e> = (&'e str, &'e [(&'e str, &'e str)], i32, &'e [&'e str]);
 const STUBBORN: &str = "trap '' TERM HUP; while :; do sleep 0.1; done";
 
 fn stage_for(backend: &str) -> Stage {
-    if backend == "tmux" { stage() } else { stage_without_tmux() }
+    if backend == "tmux" { super::stage() } else { super::stage_without_tmux() }
 }
 
 /// A team of two workers and a stubborn program, with two commands that would run for ever.
@@ -83,7 +82,7 @@ fn sd_21_busy_team_ends_within_its_grace() {
 /// SD-21: force cuts the grace short.
 #[test]
 fn sd_21_force_cuts_the_grace_short() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = endless("pty", "finish = \"manual\"\n").replace("grace = 1", "grace = 600");
     stage.phalanx(&["up", &stage.file("team.toml", &manifest), "--detach"]).expect(0);
     let down = stage.start(&["shutdown", "log", "--deadline", "600"]);
@@ -100,7 +99,7 @@ fn sd_21_force_cuts_the_grace_short() {
 /// rest goes on.
 #[test]
 fn tk_19_late_command_fails_its_task_and_the_rest_goes_on() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = "[team]\nname = \"alpha\"\nbackend = \"pty\"\n\
         [[member]]\nname = \"w\"\nscale = { min = 2, max = 2 }\n\
         [[task]]\nsubject = \"Slow\"\nrun = [\"sh\", \"-c\", \"echo begun; exec sleep 300\"]\ntimeout = 1\n\
@@ -122,7 +121,7 @@ fn tk_19_late_command_fails_its_task_and_the_rest_goes_on() {
 /// TK-19: a team ends at its own limit, and at a failure if it is to; `report` knows it later.
 #[test]
 fn tk_19_team_ends_at_its_limit_or_at_a_failure() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     let fails = "[[member]]\nname = \"cyd\"\n[[task]]\nsubject = \"Fail\"\nrun = [\"false\"]\n";
     for (options, more, code) in [(&["--timeout", "1"][..], "", 5), (&["--fail-fast"], fails, 1)] {
         let manifest = stage.file("team.toml", &(endless("pty", "") + more));
@@ -140,7 +139,7 @@ fn tk_19_team_ends_at_its_limit_or_at_a_failure() {
 #[test]
 fn sd_16_down_prints_what_was_found_and_it_stays_readable() {
     for led in [true, false] {
-        let stage = stage_without_tmux();
+        let stage = super::stage_without_tmux();
         stage.profile("native", NATIVE);
         stage.phalanx(&["team", "create", "alpha", "-q"]).expect(0);
         if led {
@@ -179,7 +178,7 @@ fn sd_16_down_prints_what_was_found_and_it_stays_readable() {
 /// SD-16: of a command the last lines are in each announcement, of a long result its beginning.
 #[test]
 fn sd_16_results_are_in_each_announcement() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["lead", "--detach"]).expect(0);
     stage.phalanx(&["spawn", "w"]).expect(0);
@@ -217,7 +216,7 @@ fn sd_16_results_are_in_each_announcement() {
 /// A wait for tasks and for the end of members has the exit code of what was waited for.
 #[test]
 fn wait_has_the_exit_code_of_what_was_waited_for() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "w", "--backend", "pty"]).expect(0);
     for (nth, command) in ["true", "exit 3", "true"].into_iter().enumerate() {
@@ -248,7 +247,7 @@ fn wait_has_the_exit_code_of_what_was_waited_for() {
 /// A second `up` waits for the first and has its exit code; two that begin at once are one team.
 #[test]
 fn second_up_waits_for_the_first() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     let manifest = "[team]\nname = \"alpha\"\nbackend = \"pty\"\n[[member]]\nname = \"w\"\n\
         [[task]]\nsubject = \"Run\"\nrun = [\"sh\", \"-c\", \"until test -e go; do sleep 0.05; done; echo found; exit 3\"]\n";
     let manifest = stage.file("team.toml", manifest);
@@ -329,7 +328,7 @@ fn examples_do_what_they_say() {
             .iter()
             .any(|bad| code_lines.contains(bad));
         assert!(text.lines().count() <= 8 && !is_bad, "{name}");
-        let stage = stage();
+        let stage = super::stage();
         for (file, text) in files {
             let at = PathBuf::from(stage.file(file, text));
             if file.ends_with(".sh") {
@@ -352,7 +351,7 @@ fn examples_do_what_they_say() {
 /// `send --wait` prints the answer, which counts as read then.
 #[test]
 fn send_waits_for_the_answer_of_an_agent() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     stage.profile("native", NATIVE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ben", "--profile", "native", "--", "sleep", "300"]).expect(0);
@@ -384,13 +383,15 @@ fn send_waits_for_the_answer_of_an_agent() {
     let asked = stage.start(&ask);
     asked.wait_for_message("waiting for ben");
     stage.phalanx(&["--as", "ben", "inbox"]).expect(0);
-    let record = std::fs::read(stage.root().join("teams/alpha/phalanx/members/ben.json"));
-    let record: Value = serde_json::from_slice(&record.expect("a record")).expect("json");
+    let shown = stage.phalanx(&["--json", "status"]).expect(0).json();
+    let environ = fs::read_to_string(format!("/proc/{}/environ", shown["members"][0]["pid"]));
+    let environ = environ.expect("it runs");
+    let run = environ.split('\0').find_map(|entry| entry.strip_prefix("PHALANX_INCARNATION="));
     let said = json!({"type": "agent-turn-complete", "last-assistant-message": "All is well."});
     let mut hook = stage.command(binary());
     hook.args(["hook", &said.to_string()]).env("PHALANX_TEAM", "alpha");
     hook.env("PHALANX_AGENT_NAME", "ben");
-    hook.env("PHALANX_INCARNATION", record["incarnation"].as_str().expect("a run"));
+    hook.env("PHALANX_INCARNATION", run.expect("a run"));
     assert!(hook.output().expect("phalanx runs").status.success());
     assert_eq!(asked.end().expect(0).stdout, "All is well.\n");
     let mute = stage.phalanx(&["send", "w", "hello", "--wait"]).expect(4).stderr;
@@ -406,7 +407,7 @@ fn send_waits_for_the_answer_of_an_agent() {
 /// Tables are whole in a pipe, and as wide as `COLUMNS` says.
 #[test]
 fn tables_in_a_pipe_are_not_cut() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let subject = format!("Find the word {} in a very long subject", "x".repeat(120));
     stage.phalanx(&["task", "create", &subject]).expect(0);

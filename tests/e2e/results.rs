@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::stage_without_tmux;
 use crate::harness::{Stage, wait_for};
 
 fn results(stage: &Stage) -> Vec<Value> {
@@ -23,7 +22,7 @@ fn waiting(stage: &Stage, ids: &[&str]) {
 
 #[test]
 fn tasks_that_end_together_are_reported_once_in_one_message() {
-    let stage = stage_without_tmux();
+    let stage = super::stage_without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["task", "create", "quick", "--", "true"]).expect(0);
     stage
