@@ -128,11 +128,12 @@ impl TeamStore {
         let team_dir = self.layout.team_dir();
         let dir = TeamLayout::ended(&self.root).join(format!("{}@{}", self.name, now().0));
         let (kept, lead) = (TeamLayout::new(&dir, &self.name), MemberName::lead());
-        // First: another process may sweep away what was moved.
-        if let Some(report) = report {
+        // First, because another process may sweep away what was moved. It needs space on the disk,
+        // so its failure must not stop the renames.
+        let reported = report.map_or(Ok(()), |report| {
             fs::private_dir(&dir)?;
-            fs::create_new(&dir.join(REPORT), report.as_bytes())?;
-        }
+            fs::create_new(&dir.join(REPORT), report.as_bytes()).map(drop)
+        });
         for (from, to) in [
             (self.layout.inbox(&lead), kept.inbox(&lead)),
             (self.layout.older_journal(), kept.older_journal()),
@@ -148,6 +149,7 @@ impl TeamStore {
             }
             fs::rename(&from, &to)?;
         }
+        reported?;
         Store::at(&self.root).sweep_ended()
     }
 }

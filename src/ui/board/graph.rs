@@ -98,7 +98,7 @@ impl TaskGraph {
             let _ = writeln!(out, "    t{blocker} --> t{task}");
         }
         for state in self.tasks.iter().map(|node| node.state).collect::<BTreeSet<_>>() {
-            let (fill, stroke, _) = style(state);
+            let StateStyle { fill, stroke, .. } = style(state);
             let _ = writeln!(out, "    classDef {state} fill:{fill},stroke:{stroke},color:#1f2328");
         }
         out.trim_end().to_owned()
@@ -110,7 +110,7 @@ impl TaskGraph {
             .to_owned();
         for GraphNode { id, subject, state } in &self.tasks {
             let label = escape_dot(&format!("#{id} {subject}"));
-            let (fill, stroke, _) = style(state);
+            let StateStyle { fill, stroke, .. } = style(state);
             let _ = writeln!(
                 out,
                 "    t{id} [label=\"{label}\", class=\"{state}\", fillcolor=\"{fill}\", color=\"{stroke}\"];"
@@ -152,8 +152,7 @@ impl TaskGraph {
                     [_, others @ ..] => format!("  (also after {})", ids(others)),
                 };
                 let indent = "  ".repeat(depth.min(MAX_INDENT));
-                let (_, _, tint) = style(node.state);
-                let state = paint.put(tint, &node.state.replace('_', " "));
+                let state = paint.put(style(node.state).tint, &node.state.replace('_', " "));
                 let subject = text::line(&node.subject);
                 let note = paint.put(Tint::Dim, &note);
                 lines.push(format!("{indent}#{} {subject}  {state}{note}", node.id));
@@ -174,9 +173,15 @@ fn edges_to(task: TaskId, blockers: &[TaskId]) -> impl Iterator<Item = (TaskId, 
     blockers.iter().map(move |blocker| (*blocker, task))
 }
 
-/// Returns the colours of a state: fill, stroke, and the one for a terminal.
-fn style(state: &str) -> (&'static str, &'static str, Tint) {
-    match state {
+/// Colours of a state.
+struct StateStyle {
+    fill: &'static str,
+    stroke: &'static str,
+    tint: Tint,
+}
+
+fn style(state: &str) -> StateStyle {
+    let (fill, stroke, tint) = match state {
         "in_progress" => ("#ddf4ff", "#0969da", Tint::Bold),
         "in_review" => ("#fbefff", "#8250df", Tint::Bold),
         "completed" => ("#dafbe1", "#1a7f37", Tint::Good),
@@ -185,7 +190,8 @@ fn style(state: &str) -> (&'static str, &'static str, Tint) {
         "stale" => ("#fff8c5", "#9a6700", Tint::Warn),
         "failed" | "unreadable" => ("#ffebe9", "#cf222e", Tint::Bad),
         _ => ("#ffffff", "#57606a", Tint::Plain),
-    }
+    };
+    StateStyle { fill, stroke, tint }
 }
 
 /// Escapes a label of Mermaid as numeric character references. Inside the quotes of a label, only
