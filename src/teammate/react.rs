@@ -51,7 +51,7 @@ pub(crate) fn react(
             state.complain(&failure);
         }
         WorkerEvent::Member(MemberEvent::Requests(requests)) => {
-            // Those that have ended need no answer of this worker.
+            // A request that has ended needs no answer.
             state.pending.retain(|request| !is_ended(request, &requests));
         }
         WorkerEvent::Member(MemberEvent::Accepted(_)) => state.accepted = true,

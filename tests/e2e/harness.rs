@@ -404,8 +404,8 @@ impl Drop for Stage {
                     .output();
             }
         }
-        // Kills processes that the test left running: a lead whose database is gone would wait for it.
-        // Only they mention this stage's directory.
+        // Kills processes that the test left running: a lead whose database is gone would wait for
+        // it. Only they mention this stage's directory.
         for line in self.processes() {
             if let Some(pid) = line.split(' ').next() {
                 let _ = Command::new("kill").args(["-9", pid]).output();

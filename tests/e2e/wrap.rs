@@ -232,7 +232,7 @@ fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
     cast.end();
 }
 
-/// SD-21: a program at a dialog or in a long turn keeps no end waiting, and nothing is typed into it.
+/// SD-21: a program at a dialog or in a long turn keeps no end waiting, and gets no keys.
 #[test]
 fn wrap_tmux_sd_21_program_that_is_not_idle_is_ended_at_the_deadline() {
     for switches in [&["modal"][..], &[]] {

@@ -111,9 +111,9 @@ pub(super) fn contents(uri: &str, read: Value) -> ResourceContents {
     }
 }
 
-/// Calls `watching` once changes are noticed, then `notify` whenever the resource has changed, until
-/// the call is cancelled or a read is refused. A refusal is journaled, which changes the team: a
-/// further read would follow at once.
+/// Calls `watching` once changes are noticed, then `notify` whenever the resource has changed,
+/// until the call is cancelled or a read is refused. A refusal is journaled, which changes the
+/// team: a further read would follow at once.
 pub(super) fn watch(
     call: &ToolCall,
     name: &ResourceName,

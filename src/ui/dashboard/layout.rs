@@ -2,20 +2,11 @@
 
 use ratatui::layout::Constraint::{Length, Min, Percentage};
 use ratatui::layout::{Layout, Position, Rect};
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
 /// A panel.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Default,
-    strum::VariantArray,
-    strum::IntoStaticStr,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, VariantArray, IntoStaticStr,
 )]
 pub(crate) enum Panel {
     #[default]
