@@ -104,15 +104,15 @@ fn acp_member_lives_a_whole_life() {
     open_request(&stage);
     stage.phalanx(&["type", "ann", "y"]).expect(0);
     wait_for("the file", || made.exists().then_some(()));
-    wait_for("no open request", || {
-        let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
-        (open == serde_json::json!([])).then_some(())
+    // A decision is stored before it is journaled.
+    let decided = wait_for("three decisions", || {
+        let decided = events(&stage, "request_decided");
+        (decided.len() == 3).then_some(decided)
     });
-    let by: Vec<Value> =
-        events(&stage, "request_decided").iter().map(|e| e["detail"]["by"].clone()).collect();
+    assert_eq!(stage.phalanx(&["--json", "requests"]).expect(0).json(), serde_json::json!([]));
+    let by: Vec<&Value> = decided.iter().map(|event| &event["detail"]["by"]).collect();
     assert_eq!(by, ["team-lead", "team-lead", "pane"]);
-    let outcome = &events(&stage, "request_decided")[2]["detail"]["outcome"];
-    assert_eq!(outcome, "allowed");
+    assert_eq!(decided[2]["detail"]["outcome"], "allowed");
 
     wait_for("the report of the turn", || {
         let mail = stage.phalanx(&["--json", "inbox", "team-lead", "--all"]).expect(0).stdout;
