@@ -150,8 +150,7 @@ fn sd_04_interrupted_deletion_leaves_no_tasks_to_next_team() {
         let (dir, team) = fresh();
         let store = Store::at(&dir.path().join("root"));
         team.create_tasks(&[command("old work")], "team-lead", NOW).expect("a task");
-        let aside =
-            dir.path().join("root/teams").join(format!(".deleted-demo-{}", sys::rand::uuid()));
+        let aside = dir.path().join("root/teams/.deleted-demo@5");
         fs::rename(&team.layout.team_dir(), &aside).expect("cut short here");
         let other = TeamName::new("other").expect("name");
         store

@@ -159,7 +159,7 @@ fn sd_04_interrupted_deletion_is_finished_by_the_next() {
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["task", "create", "old work"]).expect(0);
     let teams = stage.root().join("teams");
-    let aside = teams.join(".deleted-demo-00000000-0000-4000-8000-000000000000");
+    let aside = teams.join(".deleted-demo@5");
     std::fs::rename(teams.join("demo"), aside).expect("cut short here");
     stage.phalanx(&["team", "delete", "-t", "demo"]).expect(0);
     stage.assert_clean();

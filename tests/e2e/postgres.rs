@@ -17,6 +17,8 @@ fn stage_without_tmux() -> Stage {
 mod answers;
 #[path = "board.rs"]
 mod board;
+#[path = "endings.rs"]
+mod endings;
 #[path = "handoffs.rs"]
 mod handoffs;
 #[path = "handshake.rs"]
@@ -33,6 +35,8 @@ mod reminders;
 mod rename;
 #[path = "requests.rs"]
 mod requests;
+#[path = "results.rs"]
+mod results;
 #[path = "review.rs"]
 mod review;
 #[path = "review_decisions.rs"]

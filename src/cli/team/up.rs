@@ -184,30 +184,37 @@ fn bring(setup: &Setup, args: &UpArgs, team: &TeamStore, plan: &UpPlan) -> VerbR
     plan.messages.iter().for_each(|line| setup.out.print_message(line));
     let began_at = ops::now();
     let failed = up_again::bring(setup, team, &plan.wanted, args.yes)?;
-    let led_by = ops::members::lead::holder(team)?;
     if let Some(exit) = failed {
         return Ok(exit);
     }
     let ends = plan.wanted.settings.finish == Finish::TasksDone;
-    if let Some(pid) = led_by.filter(|_| ends && !args.detach) {
-        setup.out.print_message(&format!(
-            "process {pid} leads team {0}: waiting for its end; watch it: `phalanx watch {0}`",
-            team.name()
-        ));
-        await_end(team)?;
-        if !team.exists() {
-            let report = closing::kept_since(setup, team.name(), began_at)?;
-            return report.map_or(Ok(Exit::DONE), |report| report.print(setup));
+    loop {
+        let led_by = ops::members::lead::holder(team)?;
+        if let Some(pid) = led_by.filter(|_| ends && !args.detach) {
+            setup.out.print_message(&format!(
+                "process {pid} leads team {0}: waiting for its end; watch it: `phalanx watch {0}`",
+                team.name()
+            ));
+            await_end(team)?;
+            if !team.exists() {
+                let report = closing::kept_since(setup, team.name(), began_at)?;
+                return report.map_or(Ok(Exit::DONE), |report| report.print(setup));
+            }
+        } else if let Some(pid) = led_by {
+            let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
+            setup.out.confirm(&document, || {
+                format!("process {pid} leads team {0}; watch it: `phalanx watch {0}`", team.name())
+            })?;
+            return Ok(Exit::DONE);
         }
-    } else if let Some(pid) = led_by {
-        let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
-        setup.out.confirm(&document, || {
-            format!("process {pid} leads team {0}; watch it: `phalanx watch {0}`", team.name())
-        })?;
-        return Ok(Exit::DONE);
+        let how = LeadingArgs { detach: args.detach, on_exit: OnExit::Stop };
+        match lead::lead_again(setup, team, &how, Some(&rerun(args))) {
+            // Another process leads it meanwhile.
+            Err(Failure::Message(error))
+                if error.kind == Kind::Refused && ops::members::lead::is_led(team)? => {}
+            done => return done,
+        }
     }
-    let how = LeadingArgs { detach: args.detach, on_exit: OnExit::Stop };
-    lead::lead_again(setup, team, &how, Some(&rerun(args)))
 }
 
 /// Waits until the team is gone, or no process leads it or is about to remove it.
@@ -244,8 +251,8 @@ fn rerun(args: &UpArgs) -> String {
     text::line(&shlex::try_join(words).unwrap_or_else(|_| format!("phalanx up {manifest}")))
 }
 
-/// Makes the team and leads it. Gives the plan back if another process makes the team, which has
-/// until `made_by` for it.
+/// Makes the team and leads it. Gives the plan back if another process leads the team, or makes it,
+/// which has until `made_by` for it.
 async fn run(
     setup: &Setup,
     args: &UpArgs,
@@ -260,7 +267,15 @@ async fn run(
     };
     let settings = plan.wanted.settings_of_new();
     match ops::team::create(ctx, &plan.name, &plan.description, None, &settings, false) {
-        Ok(team) => Ok(run_to_end(setup, args, &mut signals, &team, plan).await),
+        Ok(team) => match ops::team::lease::take(&team) {
+            Ok(lease) => Ok(run_to_end(setup, args, &mut signals, &team, lease, plan).await),
+            Err(OpsError::LedByAnother { .. }) => Err(Box::new(plan)),
+            Err(e) => {
+                let print = |words: &str| setup.out.print_message(words);
+                let undone = delete_team(&setup.ctx, &team, print);
+                Ok(Err(undone.err().unwrap_or(e).into()))
+            }
+        },
         Err(OpsError::TeamTaken { .. }) if !made_by.expired() => Err(Box::new(plan)),
         Err(e) => Ok(Err(e.into())),
     }
@@ -271,17 +286,9 @@ async fn run_to_end(
     args: &UpArgs,
     signals: &mut Signals,
     team: &TeamStore,
+    lease: Lease,
     plan: UpPlan,
 ) -> VerbResult {
-    let lease = match ops::team::lease::take(team) {
-        Ok(lease) => lease,
-        Err(e) => {
-            return Err(delete_team(&setup.ctx, team, |words| setup.out.print_message(words))
-                .err()
-                .unwrap_or(e)
-                .into());
-        }
-    };
     let (session, stop_requests) = LeadSession::new(setup, team, OnExit::Stop)?;
     // With line output the lead reads the journal from its start and reports the fallbacks itself.
     let reports_fallbacks = args.detach || session.is_live();

@@ -2,10 +2,12 @@
 //! some days in a directory that no other program reads. They are below a directory of each team, at
 //! the place that they had in the team.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::StoreError;
+use crate::files::document::{self, Durability};
 use crate::files::layout::TeamLayout;
 use crate::team::TeamStore;
 use crate::team::journal::now;
@@ -14,6 +16,7 @@ use model::id::{MemberName, TeamName};
 use model::mail::envelope::Envelope;
 use model::team::event::Event;
 use model::time::Timestamp;
+use model::wire::Object;
 use sys::clock::{self, Deadline};
 use sys::fs::{self, FileKind};
 
@@ -44,8 +47,16 @@ pub struct EndedTeam {
 }
 
 impl EndedTeam {
+    /// Returns the team as one that ends now.
+    pub(super) fn now(team: &TeamStore) -> EndedTeam {
+        let (name, ended_at) = (team.name.clone(), now());
+        let parent = TeamLayout::ended(&team.root);
+        let ended = EndedTeam { ended_at, name, dir: PathBuf::new() };
+        EndedTeam { dir: parent.join(ended.to_string()), ..ended }
+    }
+
     /// Returns the team that a directory of this name belongs to: `NAME@MILLISECONDS`.
-    fn of_dir(parent: &Path, dir: &str) -> Option<EndedTeam> {
+    pub(super) fn of_dir(parent: &Path, dir: &str) -> Option<EndedTeam> {
         let (name, ended_at) = dir.split_once('@')?;
         let name = TeamName::existing(name).ok().filter(|found| found.as_str() == name)?;
         let ended_at = Timestamp(ended_at.parse().ok()?);
@@ -70,6 +81,64 @@ impl EndedTeam {
 
     fn files(&self) -> TeamStore {
         Store::at(&self.dir).open(&self.name)
+    }
+
+    /// Creates its directory, as the only process that does so.
+    pub(super) fn claim(&self) -> Result<bool, StoreError> {
+        self.dir.parent().map_or(Ok(()), fs::private_dir)?;
+        Ok(fs::create_dir_exclusive(&self.dir)?)
+    }
+
+    /// Keeps the report of the team and, of a team in a shared store, its journal and the mailbox of
+    /// its lead.
+    pub(super) fn keep_copies(
+        &self,
+        team: &TeamStore,
+        report: Option<&str>,
+    ) -> Result<(), StoreError> {
+        if let Some(report) = report {
+            fs::create_new(&self.dir.join(REPORT), report.as_bytes())?;
+        }
+        if team.shared.is_some() {
+            let (kept, lead) = (self.files(), MemberName::lead());
+            let messages = team.mailbox(&lead).all()?;
+            let entries: Vec<Object> = messages.iter().map(Envelope::to_entry).collect();
+            for file in [kept.layout.inbox(&lead), kept.layout.journal()] {
+                file.parent().map_or(Ok(()), fs::private_dir)?;
+            }
+            document::write_new(&kept.layout.inbox(&lead), &entries, Durability::Permanent)?;
+            kept.write_events(&team.events()?)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the journal and the mailbox of the lead, which are in the directory `moved` that is to
+    /// be removed. A rename needs no space on the disk.
+    pub(super) fn keep_files(&self, moved: &Path) -> Result<(), StoreError> {
+        let (kept, lead) = (self.files().layout, MemberName::lead());
+        for to in [kept.inbox(&lead), kept.older_journal(), kept.journal()] {
+            let Ok(inside) = to.strip_prefix(kept.team_dir()) else { continue };
+            let from = moved.join(inside);
+            let is_file = fs::about(&from)?.is_some_and(|about| about.kind == FileKind::File);
+            if let (Some(parent), true, false) = (to.parent(), is_file, fs::exists(&to)) {
+                fs::private_dir(parent)?;
+                fs::rename(&from, &to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what is kept.
+    pub(super) fn forget(&self) -> Result<(), StoreError> {
+        fs::remove_dir_all(&self.dir)?;
+        Ok(())
+    }
+}
+
+/// The name of its directory.
+impl Display for EndedTeam {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.name, self.ended_at.0)
     }
 }
 
@@ -104,53 +173,15 @@ impl Store {
     }
 
     /// Removes the journals that have been kept long enough.
-    fn sweep_ended(&self) -> Result<(), StoreError> {
+    pub(super) fn sweep_ended(&self) -> Result<(), StoreError> {
         let ended = self.ended_teams()?;
         let surplus = ended.len().saturating_sub(MAX_KEPT);
         for (nth, team) in ended.iter().enumerate() {
             if nth < surplus || now().since(team.ended_at) > KEEP_MS {
-                fs::remove_dir_all(&team.dir)?;
+                team.forget()?;
             }
         }
         Ok(())
-    }
-}
-
-impl TeamStore {
-    /// Keeps the journal of this team, the mailbox of its lead and its report, and removes older
-    /// ones. The directory of the team was moved to `moved` to be removed. A rename needs no space
-    /// on the disk.
-    pub(crate) fn keep_journal(
-        &self,
-        moved: &Path,
-        report: Option<&str>,
-    ) -> Result<(), StoreError> {
-        let team_dir = self.layout.team_dir();
-        let dir = TeamLayout::ended(&self.root).join(format!("{}@{}", self.name, now().0));
-        let (kept, lead) = (TeamLayout::new(&dir, &self.name), MemberName::lead());
-        // First, because another process may sweep away what was moved. It needs space on the disk,
-        // so its failure must not stop the renames.
-        let reported = report.map_or(Ok(()), |report| {
-            fs::private_dir(&dir)?;
-            fs::create_new(&dir.join(REPORT), report.as_bytes()).map(drop)
-        });
-        for (from, to) in [
-            (self.layout.inbox(&lead), kept.inbox(&lead)),
-            (self.layout.older_journal(), kept.older_journal()),
-            (self.layout.journal(), kept.journal()),
-        ] {
-            let Ok(inside) = from.strip_prefix(&team_dir) else { continue };
-            let from = moved.join(inside);
-            if fs::about(&from)?.is_none_or(|about| about.kind != FileKind::File) {
-                continue;
-            }
-            if let Some(parent) = to.parent() {
-                fs::private_dir(parent)?;
-            }
-            fs::rename(&from, &to)?;
-        }
-        reported?;
-        Store::at(&self.root).sweep_ended()
     }
 }
 
@@ -160,7 +191,6 @@ mod tests {
     use model::team::Team;
     use model::team::event::{EventKind, Note};
     use model::team::settings::Settings;
-    use sys::rand;
 
     fn begin(store: &Store, name: &str) -> TeamStore {
         let name = TeamName::new(name).expect("a name");
@@ -213,7 +243,7 @@ mod tests {
         let (store, name) = (Store::at(dir.path()), TeamName::new("demo").expect("name"));
         let missing = store.ended_team(&name, Timestamp(u64::MAX));
         assert!(matches!(missing, Err(StoreError::NoEndedTeam { .. })));
-        let going = TeamLayout::teams(dir.path()).join(format!(".deleted-demo-{}", rand::uuid()));
+        let going = TeamLayout::teams(dir.path()).join(".deleted-demo@5");
         fs::private_dir(&going).expect("created");
         std::thread::scope(|scope| {
             let found = scope.spawn(|| store.ended_team(&name, Timestamp(u64::MAX)));
@@ -222,6 +252,38 @@ mod tests {
             let found = found.join().expect("no panic").expect("it is found");
             assert_eq!(found.ended_at, Timestamp(5));
         });
+    }
+
+    /// SD-16: the journal is kept also if its deletion was interrupted, or another process sweeps
+    /// away what was moved.
+    #[test]
+    fn sd_16_journal_of_an_interrupted_deletion_is_kept() {
+        for next in ["demo", "other"] {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let store = Store::at(dir.path());
+            let team = begin(&store, "demo");
+            team.record(Note::of(EventKind::Warning)).expect("recorded");
+            let moved = TeamLayout::teams(dir.path()).join(".deleted-demo@5");
+            fs::rename(&team.layout.team_dir(), &moved).expect("moved");
+            fs::remove_dir_all(&team.layout.tasks()).expect("removed");
+            begin(&store, next);
+            assert!(!fs::exists(&moved));
+            let ended = store.ended_team(&team.name, Timestamp(5)).expect("kept");
+            assert_eq!(ended.events().expect("readable").len(), 1);
+        }
+    }
+
+    /// SD-16: of two processes that delete a team, only the one that has removed it keeps a report.
+    #[test]
+    fn sd_16_second_deletion_keeps_no_report() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::at(dir.path());
+        let team = begin(&store, "demo");
+        team.delete_with(Some("first")).expect("deleted");
+        team.delete_with(Some("second")).expect("nothing is left");
+        let kept = store.ended_teams().expect("readable");
+        let reports: Vec<_> = kept.iter().map(|team| team.report().expect("readable")).collect();
+        assert_eq!(reports, [Some("first".to_owned())]);
     }
 
     #[test]

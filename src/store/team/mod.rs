@@ -1,6 +1,7 @@
 //! A team: where its parts are stored, and whether it exists.
 
 pub(crate) mod broken;
+mod deletion;
 pub(crate) mod ended;
 pub(crate) mod journal;
 pub(crate) mod lease;

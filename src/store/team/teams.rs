@@ -1,4 +1,4 @@
-//! Lists, creates and deletes teams. A team appears and disappears in one step.
+//! Lists and creates teams. A team appears in one step.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,8 @@ use database::DatabaseError;
 use model::id::{HostName, Incarnation, MemberName, TeamName};
 use model::team::settings::Settings;
 use model::wire::Object;
-use sys::{failpoint, fs, rand};
+use sys::fs;
 
-/// Name prefix of directories that are being deleted.
-const DELETED: &str = ".deleted-";
-/// Length of the UUID at the end of such a name.
-const UUID_CHARS: usize = 36;
 /// Largest number of teams that are listed.
 pub(crate) const MAX_TEAMS: usize = 10_000;
 
@@ -35,13 +31,6 @@ pub struct Store {
 fn no_access() -> StoreError {
     let reason = "this process has no access to shared stores".to_owned();
     StoreError::Database(DatabaseError::BadUrl { reason })
-}
-
-/// Returns the team whose directory was moved aside as `.deleted-NAME-UUID`.
-fn deleted(dir: &str) -> Option<TeamName> {
-    let rest = dir.strip_prefix(DELETED)?;
-    let (name, ending) = rest.split_at_checked(rest.len().checked_sub(UUID_CHARS + 1)?)?;
-    ending.strip_prefix('-').and_then(|_| TeamName::existing(name).ok())
 }
 
 impl Store {
@@ -233,7 +222,7 @@ impl Store {
     }
 
     /// Returns the team where its address says that it is.
-    fn locate(&self, name: &TeamName) -> Result<TeamStore, StoreError> {
+    pub(super) fn locate(&self, name: &TeamName) -> Result<TeamStore, StoreError> {
         let team = self.open(name);
         if team.shared.is_some() {
             return Ok(team);
@@ -242,40 +231,6 @@ impl Store {
         let access = self.access.as_ref().ok_or_else(no_access)?;
         let shared = access.open(&url, None, Some(&host), &self.root)?;
         Ok(TeamStore { shared: Some(shared.team(name)), ..team })
-    }
-
-    /// Finishes an interrupted deletion of this team. Returns false if there was none.
-    pub fn finish_deletion(&self, name: &TeamName) -> Result<bool, StoreError> {
-        let team = self.locate(name)?;
-        if team.shared.is_some() {
-            return Ok(false);
-        }
-        // A process that creates a team of this name meanwhile clears the remains itself.
-        if team.remains()?.is_empty() || !fs::create_dir_exclusive(&team.layout.team_dir())? {
-            return Ok(false);
-        }
-        let cleared = team.clear_remains();
-        fs::remove_dir_all(&team.layout.team_dir())?;
-        cleared.map(|()| true)
-    }
-
-    /// Removes directories that deletions have moved aside, except those of an interrupted
-    /// deletion, which are the only sign that the team's tasks are still to be removed. Failures
-    /// are ignored; the next call tries again.
-    fn sweep_deleted(&self) {
-        for parent in [TeamLayout::teams(&self.root), TeamLayout::all_tasks(&self.root)] {
-            for name in
-                fs::list(&parent).unwrap_or_default().iter().filter(|n| n.starts_with(DELETED))
-            {
-                let is_needed = deleted(name).is_some_and(|name| {
-                    let team = self.open(&name);
-                    fs::exists(&team.layout.tasks()) && !fs::exists(&team.layout.team_dir())
-                });
-                if !is_needed {
-                    let _ = fs::remove_dir_all(&parent.join(name));
-                }
-            }
-        }
     }
 }
 
@@ -290,72 +245,5 @@ impl TeamStore {
         let file = Value::Object(file.clone());
         document::write_new(&self.layout.team_file(), &file, Durability::Permanent)?;
         self.keep_last(&file)
-    }
-
-    /// Returns the directories that deletions of a team of this name moved aside and did not
-    /// remove.
-    pub(super) fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let mut found = Vec::new();
-        for parent in [TeamLayout::teams(&self.root), TeamLayout::all_tasks(&self.root)] {
-            let ours =
-                fs::list(&parent)?.into_iter().filter(|n| deleted(n).as_ref() == Some(&self.name));
-            found.extend(ours.map(|name| parent.join(name)));
-        }
-        Ok(found)
-    }
-
-    /// Removes what an earlier team of this name left. This includes its tasks if its deletion was
-    /// interrupted before they were removed.
-    fn clear_remains(&self) -> Result<(), StoreError> {
-        let remains = self.remains()?;
-        if !remains.is_empty() {
-            fs::remove_dir_all(&self.layout.tasks())?;
-        }
-        for dir in remains {
-            fs::remove_dir_all(&dir)?;
-        }
-        Ok(())
-    }
-
-    /// Deletes what is left of a team without a team file. Returns false for a team that has one,
-    /// or is in a shared store.
-    pub fn delete_without_file(&self) -> Result<bool, StoreError> {
-        let is_needed = [self.layout.team_file(), self.layout.store_address()];
-        if self.shared.is_some() || is_needed.iter().any(|file| fs::exists(file)) {
-            return Ok(false);
-        }
-        self.delete().map(|()| true)
-    }
-
-    /// Deletes the team: renames its directories, so that it disappears at once, and then removes
-    /// them, except for the journal, which is kept for some days. [`Store::finish_deletion`] or the
-    /// next team of this name completes an interrupted deletion, without the journal.
-    pub fn delete(&self) -> Result<(), StoreError> {
-        self.delete_with(None)
-    }
-
-    /// Deletes the team, and keeps this report beside its journal.
-    pub fn delete_with(&self, report: Option<&str>) -> Result<(), StoreError> {
-        if let Some(shared) = &self.shared {
-            shared.database.delete_team(shared.name())?;
-        }
-        let mut aside = Vec::new();
-        let dirs = [self.layout.team_dir(), self.layout.tasks()];
-        dirs.iter().try_for_each(|dir| fs::refuse_link(dir))?;
-        for dir in dirs {
-            let (Some(parent), true) = (dir.parent(), fs::exists(&dir)) else { continue };
-            let target = parent.join(format!("{DELETED}{}-{}", self.name, rand::uuid()));
-            fs::rename(&dir, &target)?;
-            failpoint::hit("delete.moved");
-            aside.push(target);
-        }
-        if let Some(moved) = aside.first() {
-            // The team ends also if its journal cannot be kept.
-            let _ = self.keep_journal(moved, report);
-        }
-        for dir in aside {
-            fs::remove_dir_all(&dir)?;
-        }
-        Ok(())
     }
 }

@@ -200,7 +200,7 @@ impl TeamStore {
         Ok(())
     }
 
-    fn write_events(&self, events: &[Event]) -> Result<(), StoreError> {
+    pub(crate) fn write_events(&self, events: &[Event]) -> Result<(), StoreError> {
         let line =
             |event: &Event| serde_json::to_vec(event).expect("an event has string keys only");
         let all: Vec<Vec<u8>> = events.iter().map(line).collect();
