@@ -6,5 +6,6 @@ use ops::members::status::ShownState;
 /// Returns the state of a member.
 pub(crate) fn shown_state(doing: Doing, reason: Option<&str>) -> ShownState {
     let because = "a test says so".to_owned();
-    Assessment { doing, since: None, reason: reason.map(str::to_owned), because }.into()
+    let reason = reason.map(str::to_owned);
+    Assessment { doing, since: None, reason, because, lapses_at: None }.into()
 }

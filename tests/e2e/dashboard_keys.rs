@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::dashboard::Terminal;
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Stage, wait_for, wait_within};
 
 /// The dashboard of the team `site`.
 struct Keys {
@@ -218,6 +219,46 @@ fn tmux_task_keys_change_the_highlighted_task() {
         keys.task("5")["state"] == "in_progress"
     });
     assert_eq!(keys.task("2")["state"], "pending");
+    keys.close();
+}
+
+/// ST-06: a native program counts as working for a moment after its turn, if it took mail in it. No
+/// file changes at the end of that.
+#[test]
+fn tmux_st_06_dashboard_shows_what_only_time_changes() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "site"]).expect(0);
+    let profile = "about = \"says little\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
+        argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n\
+        [ready]\nwhen = \"settled\"\nsettle_ms = 100\n";
+    stage.profile("quiet", profile);
+    stage.phalanx(&["spawn", "ann", "--profile", "quiet", "--backend", "pty"]).expect(0);
+    let dir = stage.root().join("teams/site");
+    let publish = |file: &Path, document: &Value| {
+        fs::write(dir.join("new"), document.to_string()).expect("written");
+        fs::rename(dir.join("new"), file).expect("renamed");
+    };
+    let is_active = |active: bool| {
+        let file = dir.join("config.json");
+        let mut team: Value =
+            serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        let members = team["members"].as_array_mut().expect("members");
+        let ann = members.iter_mut().find(|member| member["name"] == "ann").expect("ann");
+        ann["isActive"] = json!(active);
+        publish(&file, &team);
+    };
+    is_active(true);
+    let keys = Keys::open(stage, "120", "40");
+    keys.terminal.shows("▶ 1  ○ 0");
+    let inbox = dir.join("inboxes/ann.json");
+    publish(
+        &inbox,
+        &json!([{"from": "team-lead", "text": "go", "timestamp": "2026-11-30T12:00:00.000Z", "read": true}]),
+    );
+    is_active(false);
+    wait_within(Duration::from_secs(30), "it to rest", || {
+        keys.terminal.screen().contains("▶ 0  ○ 1").then_some(())
+    });
     keys.close();
 }
 

@@ -14,9 +14,12 @@ use model::mail::envelope::Envelope;
 use ops::authority::Action;
 use ops::mail::inbox::read_news;
 use ops::{self, Kind};
+use sys::clock::Deadline;
 
 /// Interval at which a watch looks whether it has ended, and reads a screen again.
 const SLICE: Duration = Duration::from_secs(1);
+/// Interval of reads without a change: the state of a member may change with time alone.
+const REREAD: Duration = Duration::from_secs(5);
 /// Lines of a screen.
 const LINES: usize = 50;
 
@@ -129,12 +132,15 @@ pub(super) fn watch(
     let Ok(changes) = changes else { return };
     let Ok(mut before) = snapshot(call, name) else { return };
     watching();
+    let mut reread = Deadline::after(REREAD);
     while !call.cancel.is_cancelled() {
         let changed = changes.wait(SLICE);
         // A screen changes without a file.
-        if changed.is_empty() && !matches!(name, ResourceName::Screen(_)) {
+        let is_screen = matches!(name, ResourceName::Screen(_));
+        if changed.is_empty() && !is_screen && !reread.expired() {
             continue;
         }
+        reread = Deadline::after(REREAD);
         let Ok(now) = snapshot(call, name) else { return notify(uri) };
         if now != before {
             notify(uri);

@@ -213,8 +213,10 @@ fn read_until_ended(
     let mut topics = BTreeSet::new();
     loop {
         let took = Deadline::after(sweep);
+        let mut limit = sweep;
         match reader.read(&topics) {
             Ok(snapshot) => {
+                limit = snapshot.lapses_in().map_or(sweep, |lapse| (lapse + GATHER).min(sweep));
                 reports.send(SourceReport::Team(Box::new(snapshot)));
                 if reader.must_read_on() {
                     continue;
@@ -232,8 +234,9 @@ fn read_until_ended(
             return;
         }
         if topics.is_empty() {
-            match gather_first(incoming, &mut topics, sweep) {
+            match gather_first(incoming, &mut topics, limit) {
                 Gathered::End => return,
+                Gathered::Nothing if limit < sweep => drop(topics.insert(Topic::Members)),
                 Gathered::Nothing => drop(topics.insert(Topic::Everything)),
                 Gathered::Something => {
                     if gather(incoming, &mut topics, GATHER) == Gathered::End {

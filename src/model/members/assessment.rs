@@ -157,11 +157,13 @@ pub struct Assessment {
     pub reason: Option<String>,
     /// The evidence that decided, as a clause: `its process is alive`.
     pub because: String,
+    /// The next time at which the same evidence may mean something else.
+    pub lapses_at: Option<Timestamp>,
 }
 
 impl Assessment {
     fn new(doing: Doing, since: Option<Timestamp>, because: impl Into<String>) -> Assessment {
-        Assessment { doing, since, reason: None, because: because.into() }
+        Assessment { doing, since, reason: None, because: because.into(), lapses_at: None }
     }
 
     fn with_reason(self, reason: Option<String>) -> Assessment {
@@ -172,11 +174,23 @@ impl Assessment {
 /// Decides what the member is doing. The order is that of the proofs: a process that is gone, then
 /// what holds the member up, then its work.
 pub fn assess(evidence: &Evidence) -> Assessment {
-    let Some(record) = evidence.record else { return assess_unrecorded(evidence) };
-    ended(evidence, record)
-        .or_else(|| held_up(evidence, record))
-        .or_else(|| failed_turn(evidence, record))
-        .unwrap_or_else(|| at_work(evidence, record))
+    let found = match evidence.record {
+        None => assess_unrecorded(evidence),
+        Some(record) => ended(evidence, record)
+            .or_else(|| held_up(evidence, record))
+            .or_else(|| failed_turn(evidence, record))
+            .unwrap_or_else(|| at_work(evidence, record)),
+    };
+    let rests_since = evidence
+        .record
+        .map(|record| record.state_since.max(record.turn_ended_at.unwrap_or_default()));
+    let limits = [
+        (evidence.mail_changed_at, TAKING_UP_MS),
+        (rests_since, NEXT_TURN_MS),
+        (evidence.mail.and_then(|mail| mail.since), UNTAKEN_MS),
+    ];
+    let lapses = limits.into_iter().filter_map(|(since, limit)| Some(since?.plus_ms(limit)));
+    Assessment { lapses_at: lapses.filter(|at| *at > evidence.now).min(), ..found }
 }
 
 /// A member that phalanx did not start: only the team's files describe it.

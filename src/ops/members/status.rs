@@ -63,6 +63,9 @@ pub struct ShownState {
     pub because: String,
     /// Milliseconds since it began, if known.
     pub state_ms: Option<u64>,
+    /// The next time at which it may change although nothing happens.
+    #[serde(skip)]
+    pub lapses_at: Option<Timestamp>,
 }
 
 fn as_word<S: Serializer>(doing: &Doing, serializer: S) -> Result<S::Ok, S::Error> {
@@ -116,10 +119,10 @@ impl ShownState {
 
 impl From<Assessment> for ShownState {
     fn from(assessment: Assessment) -> ShownState {
-        let Assessment { doing, since, reason, because } = assessment;
+        let Assessment { doing, since, reason, because, lapses_at } = assessment;
         let needs = doing.need();
         let state_ms = since.map(|since| now().since(since));
-        ShownState { doing, needs, reason, because, state_ms }
+        ShownState { doing, needs, reason, because, state_ms, lapses_at }
     }
 }
 

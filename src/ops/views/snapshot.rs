@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -138,6 +139,12 @@ impl AttentionItem {
 }
 
 impl TeamSnapshot {
+    /// Returns the time after which the state of a member may change although nothing happens.
+    pub fn lapses_in(&self) -> Option<Duration> {
+        let next = self.status.members.iter().filter_map(|member| member.state.lapses_at).min()?;
+        Some(Duration::from_millis(next.since(self.read_at)))
+    }
+
     /// Returns what waits for a person, oldest first.
     pub fn attention(&self) -> Vec<AttentionItem> {
         let mut items: Vec<AttentionItem> = Vec::new();

@@ -132,6 +132,10 @@ impl Case {
     }
 
     fn assess(&self) -> Assessment {
+        self.assess_at(NOW)
+    }
+
+    fn assess_at(&self, now: Timestamp) -> Assessment {
         let record = self.record();
         let request = self.request.map(|need| OpenRequest {
             need,
@@ -152,7 +156,7 @@ impl Case {
             next_task: self.next_task,
             given: self.given,
             screen: self.screen.as_ref(),
-            now: NOW,
+            now,
         })
     }
 }
@@ -381,6 +385,43 @@ fn check_rules(case: &Case) {
     }
     assert!(found.since.is_none_or(|since| since <= NOW), "{found:?}");
     assert!(!found.because.is_empty());
+}
+
+/// ST-06: who shows a state reads it again at the time at which it may change by itself.
+#[test]
+fn st_06_state_that_changes_with_time_names_when() {
+    let flags: &[Change] = &[
+        mail,
+        took_mail,
+        turn_ended,
+        failed,
+        |c| c.is_active = Some(true),
+        |c| c.is_active = Some(false),
+    ];
+    let mut changed = 0;
+    for profile in ["claude", "codex"] {
+        for state in [Working, Idle] {
+            for set in 0_u32..1 << flags.len() {
+                let mut case = Case::of(profile, state);
+                let chosen = flags.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0);
+                chosen.for_each(|(_, change)| change(&mut case));
+                let mut before = case.assess();
+                for ms in 1..700 {
+                    let now = NOW.plus_ms(ms * 100);
+                    let next = case.assess_at(now);
+                    if next.doing != before.doing {
+                        changed += 1;
+                        assert!(
+                            before.lapses_at.is_some_and(|at| at <= now),
+                            "{before:?} {next:?}"
+                        );
+                    }
+                    before = next;
+                }
+            }
+        }
+    }
+    assert!(changed > 20, "{changed}");
 }
 
 /// The team file alone describes a member that phalanx did not start.
