@@ -40,6 +40,7 @@ pub fn delete(
     team: &TeamStore,
     report: Option<&str>,
 ) -> Result<Vec<Removal>, OpsError> {
+    let founded_at = team.founded_at();
     lease::must_be_free(team)?;
     lease::must_be_left(ctx, team)?;
     status::see_off(team)?;
@@ -58,7 +59,7 @@ pub fn delete(
     // The last line of a journal that is deleted with the team, for processes that follow it. On a
     // full disk it cannot be written, and the deletion frees space.
     let _ = team.record(Note::of(EventKind::TeamDeleted));
-    team.delete_with(report)?;
+    team.delete_with(founded_at, report)?;
     Ok(kept)
 }
 

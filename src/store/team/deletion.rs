@@ -8,6 +8,7 @@ use crate::team::TeamStore;
 use crate::team::ended::EndedTeam;
 use crate::team::teams::Store;
 use model::id::TeamName;
+use model::time::Timestamp;
 use sys::{failpoint, fs};
 
 /// Name prefix of directories that are being deleted.
@@ -99,18 +100,32 @@ impl TeamStore {
     /// them, except for the journal and the mailbox of the lead, which are kept for some days.
     /// [`Store::finish_deletion`] or the next team of this name completes an interrupted deletion.
     pub fn delete(&self) -> Result<(), StoreError> {
-        self.delete_with(None)
+        self.delete_with(self.founded_at(), None)
     }
 
-    /// Deletes the team, and keeps this report beside its journal.
-    pub fn delete_with(&self, report: Option<&str>) -> Result<(), StoreError> {
+    /// Returns the time at which the team was created; `None` without a usable team file.
+    pub fn founded_at(&self) -> Option<Timestamp> {
+        self.team().ok().map(|team| team.created_at)
+    }
+
+    /// Deletes the team that was created at this time, and keeps this report beside its journal. A
+    /// later team of the same name, which there is once another process has deleted this one, is
+    /// not touched.
+    pub fn delete_with(
+        &self,
+        founded_at: Option<Timestamp>,
+        report: Option<&str>,
+    ) -> Result<(), StoreError> {
         let ended = EndedTeam::now(self);
         // The team ends also if nothing of it can be kept.
         let has_copies = report.is_some() || self.shared.is_some();
         let is_claimed = has_copies && ended.claim().unwrap_or(false);
         let _ = ended.keep_copies(self, report);
         let mut is_gone = false;
-        let removed = self.remove(&ended, &mut is_gone);
+        let removed = match self.founded_at() == founded_at {
+            true => self.remove(&ended, &mut is_gone),
+            false => Ok(()),
+        };
         if is_claimed && !is_gone {
             // It lives on, or another process has deleted it and keeps what it was.
             ended.forget()?;
@@ -121,7 +136,7 @@ impl TeamStore {
 
     /// Removes the team, and sets `is_gone` once that has begun.
     fn remove(&self, ended: &EndedTeam, is_gone: &mut bool) -> Result<(), StoreError> {
-        let mut aside = Vec::new();
+        let mut aside: Vec<PathBuf> = Vec::new();
         let dirs = [self.layout.team_dir(), self.layout.tasks()];
         dirs.iter().try_for_each(|dir| fs::refuse_link(dir))?;
         if let Some(shared) = &self.shared {
@@ -129,6 +144,10 @@ impl TeamStore {
         }
         for dir in dirs {
             let (Some(parent), true) = (dir.parent(), fs::exists(&dir)) else { continue };
+            // A new team has removed the tasks of this one, and has its own.
+            if !aside.is_empty() && fs::exists(&self.layout.team_dir()) {
+                break;
+            }
             let target = parent.join(format!("{DELETED}{ended}"));
             fs::rename(&dir, &target)?;
             *is_gone = true;

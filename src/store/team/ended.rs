@@ -153,6 +153,11 @@ impl Store {
         Ok(found)
     }
 
+    /// Returns the team that ended last; `None` if no journal is kept.
+    pub fn last_ended(&self) -> Option<EndedTeam> {
+        self.ended_teams().ok()?.pop()
+    }
+
     /// Returns the last team of this name that has ended by then, and whose journal is kept. Waits
     /// for a deletion that is under way.
     ///
@@ -279,11 +284,31 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let store = Store::at(dir.path());
         let team = begin(&store, "demo");
-        team.delete_with(Some("first")).expect("deleted");
-        team.delete_with(Some("second")).expect("nothing is left");
+        let founded_at = team.founded_at();
+        team.delete_with(founded_at, Some("first")).expect("deleted");
+        team.delete_with(founded_at, Some("second")).expect("nothing is left");
         let kept = store.ended_teams().expect("readable");
         let reports: Vec<_> = kept.iter().map(|team| team.report().expect("readable")).collect();
         assert_eq!(reports, [Some("first".to_owned())]);
+    }
+
+    /// SD-16: a team is not deleted by a process that has begun to delete an earlier one.
+    #[test]
+    fn sd_16_late_deletion_leaves_the_next_team_alone() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::at(dir.path());
+        let name = TeamName::new("demo").expect("a name");
+        let create = |at: u64| {
+            let file = Team::found(&name, "", "team-lead", "session", "/", Timestamp(at));
+            store.create(&name, &file, &Settings::by_hand(8)).expect("a team")
+        };
+        let earlier = create(1).founded_at();
+        store.open(&name).delete().expect("deleted");
+        let next = create(2);
+        next.delete_with(earlier, Some("late")).expect("nothing of it is left");
+        assert_eq!(next.founded_at(), Some(Timestamp(2)));
+        let kept = store.ended_teams().expect("readable");
+        assert!(kept.iter().all(|team| team.report().expect("readable").is_none()));
     }
 
     #[test]
