@@ -247,7 +247,12 @@ impl Setup {
             Err(names) => names,
         };
         if names.is_empty() {
-            let hint = Some(ops::NO_TEAM.to_owned());
+            let last = self
+                .ctx
+                .store
+                .last_ended()
+                .map(|team| format!("; {0} has ended: `phalanx report {0}`", team.name));
+            let hint = Some(format!("{}{}", ops::NO_TEAM, last.unwrap_or_default()));
             return Err(Failure::new(Kind::NotFound, "there is no team", hint));
         }
         let more = match names.len().saturating_sub(NAMED) {

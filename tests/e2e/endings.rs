@@ -254,6 +254,10 @@ fn second_up_waits_for_the_first() {
     let first = stage.start(&["up", &manifest]);
     let second = stage.start(&["up", &manifest]);
     await_claim(&stage);
+    // Members run before it: the third could lead them.
+    wait_for("the lead", || {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
+    });
     let third = stage.start(&["up", &manifest]);
     third.wait_for_message("waiting for its end");
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);

@@ -190,12 +190,13 @@ fn pm_07_members_that_await_answers_can_be_shut_down() {
     stage.phalanx(&["--as", "ben", "send", "ann", answer]).expect(0);
     stage.phalanx(&["send", "ann", answer]).expect(0);
     wait_for("ann works", || (face("ann", "state") == "working").then_some(()));
-    let moves = stage
-        .journal("alpha")
-        .into_iter()
-        .filter(|e| e["member"] == "ann" && e["event"] == "member_state");
-    let moves: Vec<String> =
-        moves.filter_map(|e| e["detail"]["state"].as_str().map(str::to_owned)).collect();
+    // A state is stored before it is journaled.
+    let moves = wait_for("the event", || {
+        let is_move = |e: &Value| e["member"] == "ann" && e["event"] == "member_state";
+        let moves = stage.journal("alpha").into_iter().filter(is_move);
+        let moves: Vec<Value> = moves.map(|e| e["detail"]["state"].clone()).collect();
+        (moves.len() > 1).then_some(moves)
+    });
     assert_eq!(moves, ["awaiting_plan", "working"]);
     let ended =
         stage.phalanx(&["--json", "shutdown", "--all", "--deadline", "20"]).expect(0).json();

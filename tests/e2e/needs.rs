@@ -141,8 +141,10 @@ fn native_dialogs_are_requests(stage: &Stage) {
     }
     wait_for("no request", || (open() == serde_json::json!([])).then_some(()));
     stage.phalanx(&["answer", "cid", "--approve"]).expect(3);
-    let shown = stage.phalanx(&["--json", "status"]).expect(0).json()["members"].clone();
-    assert!(shown.as_array().expect("members").iter().all(|one| one["needs"].is_null()), "{shown}");
+    wait_for("no need", || {
+        let shown = stage.phalanx(&["--json", "status"]).expect(0).json()["members"].clone();
+        shown.as_array().expect("members").iter().all(|one| one["needs"].is_null()).then_some(())
+    });
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -145,8 +145,10 @@ fn service_that_always_restarts_comes_back_after_an_exit_with_0() {
     let count = |event: &str| stage.journal("again").iter().filter(|e| e["event"] == event).count();
     std::fs::write(stage.at("work/end"), "").expect("end");
     wait_for("its first end", || (count("member_left") == 1).then_some(()));
-    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-    assert_eq!(status["left"][0]["state"], json!("restarting"), "{status}");
+    wait_for("a planned restart", || {
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        (status["left"][0]["state"] == "restarting").then_some(())
+    });
     std::fs::remove_file(stage.at("work/end")).expect("no end");
     wait_for("its second start", || (count("member_ready") == 2).then_some(()));
     // A requested end is not followed by a restart.

@@ -79,7 +79,8 @@ fn stall_is_announced_once_across_leads() {
         assert_eq!(events(&stage, "task_stale").len(), 0, "{point}");
         let next = stage.start(&["lead"]);
         wait_count(&stage, "escalated", 1);
-        assert_eq!(history(&stage), ["task_stale"], "{point}");
+        // The log of tasks follows the journal.
+        wait_for(point, || (history(&stage) == ["task_stale"]).then_some(()));
         assert_eq!(texts(&stage, "team-lead").len(), 1, "{point}");
         next.signal("KILL");
         drop(next.end());
@@ -89,7 +90,8 @@ fn stall_is_announced_once_across_leads() {
         let last = stage.start(&["lead"]);
         wait_count(&stage, "task_recovered", 1);
         wait_count(&stage, "task_stale", 2);
-        assert_eq!(history(&stage), ["task_stale", "task_recovered", "task_stale"], "{point}");
+        let all = ["task_stale", "task_recovered", "task_stale"];
+        wait_for(point, || (history(&stage) == all).then_some(()));
         assert_eq!(events(&stage, "escalated").len(), 2, "{point}");
         drop(down(&stage, last));
     }
