@@ -213,9 +213,7 @@ pub(super) fn store_hint(e: &StoreError) -> Option<String> {
                 [] => "none".to_owned(),
                 known => known.join(", "),
             };
-            Some(format!(
-                "journals are kept for 7 days, not those of teams in PostgreSQL; the last ones are: {kept}"
-            ))
+            Some(format!("journals are kept for 7 days; the last ones are: {kept}"))
         }
         StoreError::TeamTaken { name } => Some(format!(
             "choose another name, or end that team with `phalanx down -t {name}` (`--force` if its files are broken)"
