@@ -54,7 +54,9 @@ pub(super) fn handle_members(
             let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
             effects.push(Effect::AnnouncePrompt { name, incarnation });
         }
-        if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
+        let waits = record.prompt.is_some() || record.unresponsive.is_some() || view.is_blocked;
+        let shown = Some((record.state, waits, view.is_ready));
+        if record.placement.is_some() && std::mem::replace(&mut view.shown, shown) != shown {
             runs.push(record.clone());
         }
         if let Some(process) = record.launcher().filter(|_| view.watched && !was_up) {
