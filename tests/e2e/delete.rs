@@ -206,6 +206,8 @@ fn journal_of_an_ended_team_is_shown() {
     end("First", "down --force");
     end("Second", "team delete -t demo");
     assert_eq!(subjects("--json events -t demo --ended"), ["Second"]);
+    let none = run("report").expect(3);
+    assert!(none.stderr.contains("demo has ended: `phalanx report demo`"), "{none:?}");
     let other = run("events -t other --ended").expect(3);
     assert!(other.stderr.contains("journals are kept for 7 days"), "{other:?}");
     let first = other.stderr.split_once("demo (").and_then(|(_, rest)| rest.split_once(')'));
