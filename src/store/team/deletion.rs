@@ -1,4 +1,5 @@
-//! Deletes teams. A team disappears in one step, and an interrupted deletion is finished by the next.
+//! Deletes teams. A team disappears in one step. The next deletion, or the next team of its name,
+//! finishes one that was interrupted.
 
 use std::path::PathBuf;
 
@@ -108,9 +109,8 @@ impl TeamStore {
         self.team().ok().map(|team| team.created_at)
     }
 
-    /// Deletes the team that was created at this time, and keeps this report beside its journal. A
-    /// later team of the same name, which there is once another process has deleted this one, is
-    /// not touched.
+    /// Deletes the team that was created at this time, and keeps this report beside its journal. If
+    /// another process has deleted it meanwhile, a later team of the same name is left alone.
     pub fn delete_with(
         &self,
         founded_at: Option<Timestamp>,
@@ -122,9 +122,9 @@ impl TeamStore {
         let is_claimed = has_copies && ended.claim().unwrap_or(false);
         let _ = ended.keep_copies(self, report);
         let mut is_gone = false;
-        let removed = match self.founded_at() == founded_at {
-            true => self.remove(&ended, &mut is_gone),
-            false => Ok(()),
+        let removed = match self.is_another_than(founded_at) {
+            true => Ok(()),
+            false => self.remove(&ended, &mut is_gone),
         };
         if is_claimed && !is_gone {
             // It lives on, or another process has deleted it and keeps what it was.
@@ -132,6 +132,17 @@ impl TeamStore {
         }
         let _ = Store::at(&self.root).sweep_ended();
         removed
+    }
+
+    /// Returns true if the team that was created at this time is gone. A team file that cannot be
+    /// read is no sign of that: Claude Code rewrites it in place.
+    fn is_another_than(&self, founded_at: Option<Timestamp>) -> bool {
+        match (founded_at, self.founded_at()) {
+            (Some(then), Some(now)) => then != now,
+            // A team that is being created has no team file yet.
+            (Some(_), None) => self.shared.is_none() && !fs::exists(&self.layout.team_file()),
+            (None, _) => false,
+        }
     }
 
     /// Removes the team, and sets `is_gone` once that has begun.

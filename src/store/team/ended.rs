@@ -49,10 +49,10 @@ pub struct EndedTeam {
 impl EndedTeam {
     /// Returns the team as one that ends now.
     pub(super) fn now(team: &TeamStore) -> EndedTeam {
-        let (name, ended_at) = (team.name.clone(), now());
-        let parent = TeamLayout::ended(&team.root);
-        let ended = EndedTeam { ended_at, name, dir: PathBuf::new() };
-        EndedTeam { dir: parent.join(ended.to_string()), ..ended }
+        let (name, dir) = (team.name.clone(), TeamLayout::ended(&team.root));
+        let mut ended = EndedTeam { ended_at: now(), name, dir };
+        ended.dir.push(ended.to_string());
+        ended
     }
 
     /// Returns the team that a directory of this name belongs to: `NAME@MILLISECONDS`.
@@ -89,8 +89,8 @@ impl EndedTeam {
         Ok(fs::create_dir_exclusive(&self.dir)?)
     }
 
-    /// Keeps the report of the team and, of a team in a shared store, its journal and the mailbox of
-    /// its lead.
+    /// Keeps the report of the team. Of a team in a shared store it also keeps the journal and the
+    /// mailbox of the lead.
     pub(super) fn keep_copies(
         &self,
         team: &TeamStore,
@@ -309,6 +309,20 @@ mod tests {
         assert_eq!(next.founded_at(), Some(Timestamp(2)));
         let kept = store.ended_teams().expect("readable");
         assert!(kept.iter().all(|team| team.report().expect("readable").is_none()));
+    }
+
+    /// SD-14: a team file that becomes unusable during the deletion does not stop it.
+    #[test]
+    fn sd_14_team_whose_file_breaks_meanwhile_is_deleted() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let store = Store::at(dir.path());
+        let team = begin(&store, "demo");
+        let founded_at = team.founded_at();
+        let file = team.layout.team_file();
+        fs::replace_if(&file, b"{", fs::Sync::Nothing, || true).expect("written");
+        team.delete_with(founded_at, Some("all in order")).expect("deleted");
+        assert!(!fs::exists(&team.layout.team_dir()));
+        assert_eq!(ended(&store), ["demo"]);
     }
 
     #[test]
