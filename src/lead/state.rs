@@ -85,9 +85,8 @@ pub(super) struct TrackedMember {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
     pub(super) state_since: Timestamp,
-    /// What the label of its placement shows: its state, whether it needs a person, and whether it
-    /// was ready.
-    pub(super) shown: Option<(MemberState, bool, bool)>,
+    /// The state in the label of its placement.
+    pub(super) shown: Option<&'static str>,
     /// It can be asked for consent to a shutdown and reminded of tasks.
     pub(super) reads_mail: bool,
     /// It claims tasks by itself and runs their commands.

@@ -16,6 +16,7 @@ use model::members::record::MemberRecord;
 use model::time::Timestamp;
 use ops::ending::remove::MemberRemoval;
 use ops::hosts::stop_mode::StopMode;
+use ops::members::label;
 
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.
@@ -54,9 +55,8 @@ pub(super) fn handle_members(
             let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
             effects.push(Effect::AnnouncePrompt { name, incarnation });
         }
-        let waits = record.prompt.is_some() || record.unresponsive.is_some() || view.is_blocked;
-        let shown = Some((record.state, waits, view.is_ready));
-        if record.placement.is_some() && std::mem::replace(&mut view.shown, shown) != shown {
+        let shown = label::state_of(record, now);
+        if record.placement.is_some() && view.shown.replace(shown) != Some(shown) {
             runs.push(record.clone());
         }
         if let Some(process) = record.launcher().filter(|_| view.watched && !was_up) {

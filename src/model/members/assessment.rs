@@ -118,7 +118,7 @@ pub enum ScreenSign {
 }
 
 /// All that is known about a member.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Evidence<'e> {
     /// The record of its latest run; `None` if phalanx did not start it.
     pub record: Option<&'e MemberRecord>,

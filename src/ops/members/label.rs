@@ -7,6 +7,7 @@ use crate::members::backends;
 use backend::{Label, Mark};
 use model::members::assessment::{Evidence, assess};
 use model::members::record::MemberRecord;
+use model::time::Timestamp;
 use store::{TeamStore, now};
 
 /// Shows the name, role and state of these runs.
@@ -14,7 +15,7 @@ pub fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     let mut groups: BTreeMap<_, (&MemberRecord, Vec<(Mark<'_>, Label)>)> = BTreeMap::new();
     for run in runs {
         let Some(placement) = &run.placement else { continue };
-        let label = Label { state: state_of(run), ..describe(run) };
+        let label = Label { state: state_of(run, now()).to_owned(), ..describe(run) };
         let mark = Mark { placement, token: run.mark() };
         let key = (run.other_host(), placement.backend().as_str());
         groups.entry(key).or_insert_with(|| (run, Vec::new())).1.push((mark, label));
@@ -29,24 +30,11 @@ pub fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     }
 }
 
-/// Returns what the record alone says of the run, in the words of `status --json`.
-fn state_of(run: &MemberRecord) -> String {
-    let evidence = Evidence {
-        record: Some(run),
-        is_dead: false,
-        is_led: true,
-        is_inside: false,
-        is_active: None,
-        mail: None,
-        mail_changed_at: None,
-        request: None,
-        task: None,
-        next_task: None,
-        given: None,
-        screen: None,
-        now: now(),
-    };
-    assess(&evidence).doing.as_str().to_owned()
+/// Returns the state in the label of a run: the word of `status --json`, as far as the record alone
+/// shows it.
+pub fn state_of(run: &MemberRecord, now: Timestamp) -> &'static str {
+    let evidence = Evidence { record: Some(run), is_led: true, now, ..Evidence::default() };
+    assess(&evidence).doing.as_str()
 }
 
 /// Returns the label of a run without its state, which only a lead keeps up to date.
@@ -65,7 +53,6 @@ mod tests {
     use fixture::sample;
     use model::members::lifecycle::MemberState;
     use model::members::record::blocked_reason;
-    use model::time::Timestamp;
 
     /// ST-06: the label has the word of `status --json`, as far as the record alone says it.
     #[test]
@@ -81,7 +68,7 @@ mod tests {
             let mut run = sample::record("ann", sample::run(1), "codex", Timestamp(5));
             (run.state, run.reason) = (state, reason);
             run.request.reads_mail = Some(reads_mail);
-            assert_eq!(state_of(&run), words, "{state:?}");
+            assert_eq!(state_of(&run, Timestamp(9)), words, "{state:?}");
         }
     }
 }

@@ -429,21 +429,8 @@ fn st_06_state_that_changes_with_time_names_when() {
 fn member_without_a_record_is_what_the_team_file_says() {
     let assess_in = |is_inside, is_dead, is_active, count| {
         let mail = Some(UntakenMail { count, since: None });
-        let evidence = Evidence {
-            record: None,
-            is_dead,
-            is_led: false,
-            is_inside,
-            is_active,
-            mail,
-            mail_changed_at: None,
-            request: None,
-            task: None,
-            next_task: None,
-            given: None,
-            screen: None,
-            now: NOW,
-        };
+        let now = NOW;
+        let evidence = Evidence { is_dead, is_inside, is_active, mail, now, ..Evidence::default() };
         super::assess(&evidence).doing
     };
     let assess = |is_active, count| assess_in(false, false, is_active, count);
