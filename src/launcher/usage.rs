@@ -19,6 +19,8 @@ use model::team::event::{EventKind, Note};
 use store::{StoreError, TeamStore, TeamWatch, now};
 use sys::clock::{self, Deadline};
 use sys::fs;
+use sys::proc::{self, Process};
+use sys::signal::TERM;
 use sys::watch::Watch;
 
 /// Time from a change to the read: a program writes the lines of a response one after the other.
@@ -120,6 +122,11 @@ impl UsageReader {
                 break;
             }
             last = Some(Deadline::after(INTERVAL));
+            if self.is_native && !self.team.exists() {
+                // The lead has deleted the team, as Claude Code does when it exits. Without a team
+                // nothing could end the member or write to it (SD-22).
+                proc::signal(Process::current(), TERM);
+            }
             self.read();
         }
         self.read();

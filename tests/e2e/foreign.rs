@@ -66,6 +66,46 @@ fn files(stage: &Stage, team: &str) -> bool {
     stage.root().join("teams").join(team).exists()
 }
 
+/// The lead of another program deletes its team when it exits, with members of phalanx in it.
+#[test]
+fn sd_22_members_of_a_team_that_its_lead_deletes_are_ended_or_listed() {
+    let stage = Stage::without_tmux();
+    let script = stage.at("agent");
+    stage.script(&script, "#!/bin/sh\nexec sleep 601\n");
+    let sheet = format!(
+        "about = \"native\"\nruns = \"native\"\n[launch]\nargv = [[\"{}\"]]\n\
+         prompt = \"mailbox\"\n[ready]\nwhen = \"settled\"\n[usage]\ntranscript = \"claude\"\n",
+        script.display()
+    );
+    stage.profile("agent", &sheet);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ann", "--profile", "agent", "--backend", "pty"]).expect(0);
+    stage.phalanx(&["spawn", "srv", "--backend", "pty", "--", "sleep", "602"]).expect(0);
+    for files in ["teams/alpha", "tasks/alpha"] {
+        fs::remove_dir_all(stage.root().join(files)).expect("the files of the team");
+    }
+    wait_for("the end of the agent", || {
+        (!stage.processes().iter().any(|line| line.contains("sleep 601"))).then_some(())
+    });
+    let listed = || {
+        let all = stage.phalanx(&["--json", "ps"]).expect(0).json();
+        let root = json!(stage.root().to_string_lossy());
+        let mut own = all.as_array().expect("teams").clone();
+        own.retain(|team| team["root"] == root);
+        own
+    };
+    let problem = wait_for("the program alone", || {
+        let problem = listed().first()?["problem"].as_str()?.to_owned();
+        problem.contains("members that still run: 1").then_some(problem)
+    });
+    let (_, line) = problem.split_once('`').expect("a command");
+    let words = shlex::split(line.trim_end_matches('`')).expect("words");
+    let words: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    stage.phalanx(&words).expect(0);
+    assert_eq!(listed(), Vec::<Value>::new());
+    stage.assert_clean();
+}
+
 /// SD-17: no verb removes the files of a team under its living members; once the team is adopted,
 /// its members are ended like those of phalanx.
 #[test]

@@ -3,14 +3,14 @@
 //! running launcher is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::authority;
+use crate::authority::{self, speaker};
 use crate::decisions::decide;
 use crate::hosts::{self, HostAnswer};
-use crate::members::launchers::launchers;
+use crate::members::launchers::{Launcher, launchers};
 use crate::members::lead::{self, LeadSeen};
 use crate::members::presence;
 use crate::members::status::{self, MemberStatus, Status, TaskCounts};
@@ -19,7 +19,7 @@ use model::id::{HostName, MemberName, TeamName};
 use model::mail::protocol::news::is_news;
 use model::members::placement::Placement;
 use model::members::record::MemberRecord;
-use store::TeamStore;
+use store::{StoreError, TeamStore};
 use sys::parallel::parallel_map;
 use sys::proc::Liveness;
 
@@ -70,40 +70,64 @@ pub fn ps(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |team: &TeamStore, records: &[MemberRecord]| {
         hosts::ask_hosts(ctx, team, records, hosts::HOSTS_ANSWER)
     };
-    Ok(parallel_map(&all_teams(ctx)?, AT_ONCE, |team| team_on_machine(ctx, team, &ask)))
+    let running = launchers(&ctx.caller.exe);
+    let read = |team: &TeamStore| team_on_machine(ctx, team, &ask);
+    let mut found = parallel_map(&all_teams(ctx, &running)?, AT_ONCE, read);
+    found.extend(deleted_teams(ctx, &running));
+    Ok(found)
 }
 
 /// As [`ps`], without asking other hosts: their members are unknown.
 pub(crate) fn ps_of_this_machine(ctx: &Context) -> Result<Vec<TeamOnMachine>, OpsError> {
     let ask = |_: &TeamStore, _: &[MemberRecord]| Vec::new();
-    Ok(all_teams(ctx)?.iter().map(|team| team_on_machine(ctx, team, &ask)).collect())
+    let teams = all_teams(ctx, &launchers(&ctx.caller.exe))?;
+    Ok(teams.iter().map(|team| team_on_machine(ctx, team, &ask)).collect())
 }
 
-fn all_teams(ctx: &Context) -> Result<Vec<TeamStore>, OpsError> {
+fn all_teams(ctx: &Context, running: &[Launcher]) -> Result<Vec<TeamStore>, OpsError> {
     let own = authority::visible_teams(ctx)?;
     let mut teams: Vec<TeamStore> =
         own.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
-    let others = teams_of_other_roots(ctx);
+    let others = teams_of_other_roots(ctx, running);
     teams.extend(others.into_iter().filter(|team| authority::may_look(ctx, team)));
     Ok(teams)
 }
 
 /// Returns the teams of other config roots for which a launcher runs.
-fn teams_of_other_roots(ctx: &Context) -> Vec<TeamStore> {
-    let mut found: BTreeMap<(PathBuf, TeamName), TeamStore> = BTreeMap::new();
-    for launcher in launchers(&ctx.caller.exe) {
-        if launcher.root != ctx.store.root()
-            && let Ok(team) = ctx.store.under(&launcher.root).team(&launcher.team)
-        {
-            found.insert((launcher.root, launcher.team), team);
+fn teams_of_other_roots(ctx: &Context, running: &[Launcher]) -> Vec<TeamStore> {
+    let mut found: BTreeMap<(&Path, &TeamName), TeamStore> = BTreeMap::new();
+    for launcher in running.iter().filter(|launcher| launcher.root != ctx.store.root()) {
+        if let Ok(team) = ctx.store.under(&launcher.root).team(&launcher.team) {
+            found.insert((&launcher.root, &launcher.team), team);
         }
     }
     found.into_values().collect()
 }
 
+/// Returns the teams that were deleted while members of theirs run, for a person: Claude Code
+/// deletes its team when it exits, and does not end what it has not started.
+fn deleted_teams(ctx: &Context, running: &[Launcher]) -> Vec<TeamOnMachine> {
+    let is_deleted = |launcher: &&Launcher| {
+        let team = ctx.store.under(&launcher.root).team(&launcher.team);
+        !speaker::has_token(ctx) && matches!(team, Err(StoreError::NoSuchTeam { .. }))
+    };
+    let mut runs: BTreeMap<(&Path, &TeamName), usize> = BTreeMap::new();
+    for launcher in running.iter().filter(is_deleted) {
+        *runs.entry((&launcher.root, &launcher.team)).or_default() += 1;
+    }
+    let to_team = |((root, team), runs): ((&Path, &TeamName), usize)| {
+        let root_text = root.to_string_lossy();
+        let root_word = shlex::try_quote(&root_text).unwrap_or_else(|_| root_text.clone());
+        let end = format!("`phalanx --config-dir {root_word} doctor --fix`");
+        let problem = format!("was deleted, members that still run: {runs}; end them with {end}");
+        without_files(root, team, problem)
+    };
+    runs.into_iter().map(to_team).collect()
+}
+
 /// Returns the other config root under which a team of this name has running members.
 pub fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
-    teams_of_other_roots(ctx)
+    teams_of_other_roots(ctx, &launchers(&ctx.caller.exe))
         .into_iter()
         .find(|team| team.name() == name)
         .map(|team| team.root().to_owned())
@@ -115,17 +139,23 @@ fn team_on_machine(
     team: &TeamStore,
     ask: &impl Fn(&TeamStore, &[MemberRecord]) -> Vec<HostAnswer>,
 ) -> TeamOnMachine {
-    read_team(ctx, team, ask).unwrap_or_else(|e| TeamOnMachine {
-        root: team.root().to_owned(),
-        team: team.name().clone(),
+    read_team(ctx, team, ask)
+        .unwrap_or_else(|e| without_files(team.root(), team.name(), e.to_string()))
+}
+
+/// Returns a team whose files cannot be read, for this reason.
+fn without_files(root: &Path, team: &TeamName, problem: String) -> TeamOnMachine {
+    TeamOnMachine {
+        root: root.to_owned(),
+        team: team.clone(),
         lead: None,
         members: Vec::new(),
         tasks: TaskCounts::default(),
         requests: 0,
         sockets: BTreeSet::new(),
         silent_hosts: Vec::new(),
-        problem: Some(e.to_string()),
-    })
+        problem: Some(problem),
+    }
 }
 
 fn read_team(
