@@ -78,6 +78,8 @@ pub(crate) enum Effect {
     SendReminder(TaskId),
     /// Notifies an idle member of a task that it could claim.
     Offer { task: TaskId, name: MemberName, incarnation: Incarnation },
+    /// Notifies the lead of a free task that each member that could claim it has given back.
+    ReportRefused(TaskId),
     /// Resets the persisted reminder counter of the member.
     ResetReminders { name: MemberName, incarnation: Incarnation },
     /// Reports the results of these tasks to the lead's mailbox.
@@ -137,6 +139,7 @@ impl Effect {
             Effect::Recover { task, owner } => format!("resume task #{task} of `{owner}`"),
             Effect::SendReminder(task) => format!("send the reminder of task #{task}"),
             Effect::Offer { task, name, .. } => format!("tell `{name}` of task #{task}"),
+            Effect::ReportRefused(task) => format!("report that task #{task} was given back"),
             Effect::ResetReminders { name, .. } => format!("reset the reminders of `{name}`"),
             Effect::Report(_) => "report results to the lead".to_owned(),
             Effect::JournalChange(_) => "journal a change of a task by another program".to_owned(),

@@ -310,6 +310,8 @@ pub(crate) struct State {
     pub(super) offers: BTreeMap<TaskId, TaskOffer>,
     /// The runs that have given a task back.
     pub(super) returned: BTreeMap<TaskId, BTreeSet<Incarnation>>,
+    /// The free tasks of which the lead was told that each member has given them back.
+    pub(super) refused: BTreeSet<TaskId>,
     /// The members that may still claim the task that they were notified of last, with the time.
     pub(super) asked: BTreeMap<MemberName, (TaskId, Timestamp)>,
     /// As last read; `None` for a team of another program.
@@ -360,6 +362,7 @@ impl State {
             followup: None,
             offers: BTreeMap::new(),
             returned: BTreeMap::new(),
+            refused: BTreeSet::new(),
             asked: BTreeMap::new(),
             settings: None,
             reported: BTreeMap::new(),

@@ -128,6 +128,7 @@ impl LeadDriver<'_> {
                     });
                 }
             }
+            Effect::ReportRefused(task) => ops::effects::offer::report_refused(self.team, *task)?,
             Effect::Offer { task, name, incarnation } => {
                 ops::effects::offer::send(self.team, *task, name, incarnation)?
             }

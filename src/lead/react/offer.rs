@@ -49,6 +49,24 @@ fn note_returns(state: &mut State, board: &Board) {
         }
     }
     state.returned.retain(|id, _| board.tasks.get(id).is_some_and(|task| !task.state.is_over()));
+    let State { refused, returned, .. } = state;
+    refused.retain(|id| returned.contains_key(id));
+}
+
+/// Returns the free tasks that every member that could claim them has given back, and that the lead
+/// has not been told of.
+fn unreported_refusals(state: &State) -> impl Iterator<Item = (TaskId, &TaskOffer)> {
+    let is_refused = |id: &TaskId| {
+        let task = state.seen.as_ref().and_then(|seen| seen.board.tasks.get(id));
+        let (Some(task), Some(team)) = (task, &state.settings) else { return false };
+        let Some(by) = state.returned.get(id) else { return false };
+        let could_claim = |(name, view): &(&MemberName, &TrackedMember)| {
+            view.ending.is_none() && claims(view) && team.tells_of(task, name, &view.request)
+        };
+        let mut members = state.members.iter().filter(could_claim);
+        !state.refused.contains(id) && members.all(|(_, view)| by.contains(&view.incarnation))
+    };
+    state.offers.iter().filter(move |(id, _)| is_refused(id)).map(|(id, offer)| (*id, offer))
 }
 
 /// Requests the offers that are due: the most urgent task first, and the member that has been idle
@@ -61,6 +79,12 @@ pub(super) fn offer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     asked.retain(|name, (task, at)| {
         state.offers.contains_key(task) && may_still_claim(state, name, *at, now)
     });
+    let refused: Vec<TaskId> = unreported_refusals(state)
+        .filter(|(_, offer)| offer.since.plus_ms(SETTLE_MS) <= now)
+        .map(|(id, _)| id)
+        .collect();
+    effects.extend(refused.iter().copied().map(Effect::ReportRefused));
+    state.refused.extend(refused);
     for (task, name, incarnation) in due(state, &asked, now) {
         if let Some(offer) = state.offers.get_mut(&task) {
             offer.told.insert(incarnation.clone());
@@ -120,7 +144,8 @@ pub(super) fn next_offer(state: &State) -> Option<Timestamp> {
         fitting.map(move |(_, view)| offered_at(offer, view))
     });
     let answers = state.asked.values().map(|(_, at)| at.plus_ms(ANSWER_MS));
-    next.chain(answers).min()
+    let refusals = unreported_refusals(state).map(|(_, offer)| offer.since.plus_ms(SETTLE_MS));
+    next.chain(answers).chain(refusals).min()
 }
 
 /// Returns the free tasks that no member is considering, in claim order.
@@ -157,10 +182,14 @@ fn is_leading(state: &State) -> bool {
 fn is_idle(state: &State, name: &MemberName, view: &TrackedMember) -> bool {
     let stops = view.limit.is_some() || view.is_blocked || view.has_failed;
     let runs = view.watched && view.ending.is_none() && !stops;
-    let claims = view.reads_mail && !view.runs_commands && view.request.task.is_none();
     let has_work = view.given.is_some() || work_of(&state.seen, name).is_some();
     let ends = state.request_for(name, &view.incarnation).is_some();
-    runs && claims && view.state == MemberState::Idle && !has_work && !ends
+    runs && claims(view) && view.state == MemberState::Idle && !has_work && !ends
+}
+
+/// Returns whether the member is an agent that takes tasks from the board.
+fn claims(view: &TrackedMember) -> bool {
+    view.reads_mail && !view.runs_commands && view.request.task.is_none()
 }
 
 fn work_of(seen: &Option<BoardView>, name: &MemberName) -> Option<TaskId> {

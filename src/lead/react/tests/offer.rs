@@ -133,6 +133,37 @@ fn tk_13_task_that_was_given_back_is_offered_to_others_or_once_changed() {
     assert_eq!(tick(&mut state, later.plus_ms(10_000)), ["1 ann"]);
 }
 
+/// TK-13: the lead hears of a task that each member has given back, once for each form of the task.
+#[test]
+fn tk_13_task_that_each_member_has_given_back_is_reported_once() {
+    let by_ann: Change =
+        |task| (task.owner, task.state) = (Some("ann".to_owned()), TaskState::InProgress);
+    let by_ben: Change =
+        |task| (task.owner, task.state) = (Some("ben".to_owned()), TaskState::InProgress);
+    let changed: Change = |task| task.description = "smaller".to_owned();
+    let reports = |state: &mut State, at: Timestamp| {
+        let effects = react(state, Event::Tick, at);
+        effects.iter().filter(|effect| **effect == Effect::ReportRefused(TaskId(1))).count()
+    };
+    let mut state = leading_two(|_, _| {});
+    for seen in [plain, by_ben, plain] {
+        react(&mut state, board(&[(0, seen)]), NOW);
+    }
+    assert_eq!(reports(&mut state, SOON), 0, "ann can claim it");
+    for seen in [by_ann, plain] {
+        react(&mut state, board(&[(0, seen)]), SOON);
+    }
+    assert!(state.next_tick().is_some_and(|due| due < SOON.plus_ms(10_000)));
+    let later = SOON.plus_ms(10_000);
+    assert_eq!(reports(&mut state, later), 1);
+    assert_eq!(reports(&mut state, later.plus_ms(600_000)), 0);
+    let anew = later.plus_ms(700_000);
+    for seen in [changed, by_ben, changed, by_ann, changed] {
+        react(&mut state, board(&[(0, seen)]), anew);
+    }
+    assert_eq!(reports(&mut state, anew.plus_ms(10_000)), 1, "the task has changed");
+}
+
 /// TK-13: only a member that could claim the task and has nothing else to do is notified of it.
 #[test]
 fn tk_13_only_members_that_could_begin_the_task_are_notified() {

@@ -326,6 +326,7 @@ impl World {
             | Effect::Announce { .. }
             | Effect::Remind { .. }
             | Effect::Offer { .. }
+            | Effect::ReportRefused(_)
             | Effect::ResetReminders { .. }
             | Effect::Hook(_)
             | Effect::JournalChange(_)
