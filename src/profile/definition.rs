@@ -28,7 +28,7 @@ pub struct Profile {
     /// One line of description.
     #[serde(with = "As::<NonBlank>")]
     pub about: String,
-    /// Version of the program from whose screens the rules were recorded. `None`: the rules are
+    /// The newest version of the program that the profile was tried with. `None`: the rules are
     /// from its documentation.
     #[serde(default, with = "As::<Option<NonBlank>>")]
     pub seen: Option<String>,

@@ -10,7 +10,7 @@ pub struct ProfileRow {
     pub runs: Option<String>,
     /// What is installed of an agent, or how to install it.
     pub here: Option<String>,
-    /// The program version that its screen rules were recorded from.
+    /// The newest version that it was tried with.
     pub seen: Option<String>,
     /// Its file, or that it is built in.
     pub source: Option<String>,
@@ -20,7 +20,7 @@ pub struct ProfileRow {
 
 pub fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
     let mut table =
-        Table::new(&["profile", "runs", "here", "recorded against", "source", "what it is"]);
+        Table::new(&["profile", "runs", "here", "tried with", "source", "what it is"]);
     for row in rows {
         let about = tinted(Tint::Dim, row.about);
         let (here, seen) = (maybe(row.here), maybe(row.seen));

@@ -29,13 +29,24 @@ pub struct AgentProgram {
     pub program: PathBuf,
     /// `None` if the program did not report one.
     pub version: Option<String>,
+    /// The newest version that its profile was tried with.
+    pub tried: Option<String>,
     pub login: LoginState,
 }
 
 impl AgentProgram {
-    /// Returns its version for people.
-    pub fn version_words(&self) -> &str {
-        self.version.as_deref().unwrap_or("version unknown")
+    /// Returns its version for people. One that is newer than the profile may draw other screens.
+    pub fn version_words(&self) -> String {
+        let numbers = |version: &str| -> Vec<u32> {
+            version.split('.').map(|number| number.parse().unwrap_or(0)).collect()
+        };
+        match (&self.version, &self.tried) {
+            (None, _) => "version unknown".to_owned(),
+            (Some(version), Some(tried)) if numbers(version) > numbers(tried) => {
+                format!("{version} (not tried with phalanx; {tried} was)")
+            }
+            (Some(version), _) => version.clone(),
+        }
     }
 }
 
@@ -80,7 +91,7 @@ fn agent_program(caller: &Caller, profile: Profile) -> Option<AgentProgram> {
     let program = profile.program().filter(|_| profile.is_agent())?;
     let program = env::find_program(program.as_ref(), caller.var("PATH"), &caller.cwd)?;
     let login = profile.login.as_ref().map_or(LoginState::Unknown, |signs| login(caller, signs));
-    Some(AgentProgram { profile: profile.name, program, version: None, login })
+    Some(AgentProgram { profile: profile.name, program, version: None, tried: profile.seen, login })
 }
 
 fn login(caller: &Caller, signs: &LoginSigns) -> LoginState {
@@ -201,6 +212,25 @@ pub fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// PM-20: a version that was never tried is named.
+    #[test]
+    fn pm_20_newer_version_than_the_tried_one_is_named() {
+        let words = |version: Option<&str>, tried: Option<&str>| {
+            let owned = |text: Option<&str>| text.map(str::to_owned);
+            let (version, tried) = (owned(version), owned(tried));
+            let (profile, program) = ("codex".to_owned(), PathBuf::from("codex"));
+            let login = LoginState::Unknown;
+            AgentProgram { profile, program, version, tried, login }.version_words()
+        };
+        let newer = "0.172.0 (not tried with phalanx; 0.171.0 was)";
+        assert_eq!(words(Some("0.172.0"), Some("0.171.0")), newer);
+        for known in ["0.171.0", "0.99.12", "of today"] {
+            assert_eq!(words(Some(known), Some("0.171.0")), known);
+            assert_eq!(words(Some(known), None), known);
+        }
+        assert_eq!(words(None, Some("0.171.0")), "version unknown");
+    }
 
     #[test]
     fn version_is_the_number_of_the_first_line_without_control_characters() {
