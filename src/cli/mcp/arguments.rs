@@ -147,7 +147,7 @@ fn folded(name: &str) -> String {
 }
 
 /// Converts a value to the type of its argument: a single value to a list, a number to a text, and
-/// a text to what it spells.
+/// a text to what it spells. The verb decides about a boolean for a text.
 ///
 /// # Errors
 /// The type, if the value is of another one.
@@ -177,6 +177,7 @@ fn converted(value: Value, property: &Value) -> Result<Value, String> {
             Ok(json!([value]))
         }
         (Value::Number(number), _) if *kind == "string" => Ok(number.to_string().into()),
+        (value @ Value::Bool(_), _) if *kind == "string" => Ok(value),
         _ => Err((*kind).to_owned()),
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn shown(field: &str, renamed: &[Renamed]) -> String {
 }
 
 /// Leaves out what a model does not need: formats, limits of number types, `null` as a second type,
-/// and defaults of the command line.
+/// and defaults of the command line. OpenAI refuses an object without `properties`.
 fn plain_property(mut property: Value) -> Value {
     let Some(object) = property.as_object_mut() else { return property };
     for key in ["format", "minimum", "maximum", "default"] {
@@ -131,6 +131,9 @@ fn plain_property(mut property: Value) -> Value {
     {
         let kind = kind.clone();
         object.insert("type".to_owned(), kind);
+    }
+    if object.get("type").is_some_and(|kind| kind == "object") {
+        object.entry("properties").or_insert_with(|| json!({}));
     }
     if let Some(text) = object.get("description").and_then(Value::as_str) {
         let text = match text.split_once(" [default: ") {

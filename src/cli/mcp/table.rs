@@ -115,8 +115,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "TeamCreate",
         description: "Create a team that you lead. Use it first, before other tools. Then create tasks, start members \
-            with SpawnTeammate, and read their messages with ReadInbox. Returns team_name and lead_agent_id. \
-            Example: {\"team_name\": \"docs-review\", \"description\": \"Review the docs\"}",
+            with SpawnTeammate, and read their messages with ReadInbox. Returns team_name and lead_agent_id.",
         audience: Lead,
         actions: &[one(Writes, &["team create"], schema_of::<TeamCreateInput>, team::create)],
     },
@@ -164,8 +163,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     },
     ToolDefinition {
         name: "TeamMessage",
-        description: "Short form of the mail tools: `send` (to, text), `broadcast` (text), `read`. \
-            Example: {\"action\": \"send\", \"to\": \"ann\", \"text\": \"done\"}",
+        description: "Short form of the mail tools: `send` (to, text), `broadcast` (text), `read`.",
         audience: Everyone,
         actions: &[
             one(Writes, &["send"], schema_of::<TextToMember>, mail::send_text).named("send"),
@@ -415,7 +413,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "AskPermission",
         description: "Ask the lead whether you may run a command or use a tool. The answer arrives in your inbox: ReadInbox with \
-            wait. Returns request_id. Example: {\"command\": \"make deploy\", \"reason\": \"the release is tested\"}",
+            wait. Returns request_id.",
         audience: Teammate,
         actions: &[one(
             Writes,

@@ -16,10 +16,12 @@ use super::tools::{ToolAction, ToolDefinition, ToolEffect, schema_of_tool};
 use super::wording::{argument_of_field, command_of};
 use crate::board::task::{CreateTaskArgs, TaskVerb, UpdateTaskArgs};
 use crate::fail::Failure;
+use crate::members::spawn::SpawnArgs;
 use crate::verbs::{definition, shown};
 use model::board::task_ref::TaskRef;
 use model::id::TaskId;
 use model::members::mode::Mode;
+use model::team::worktree::WorktreeRequest;
 use model::wire::Object;
 
 const LEAD: ToolUser = ToolUser { is_lead: true, mode: None, read_only: false };
@@ -64,6 +66,56 @@ fn tool_list_is_short_enough_for_a_prompt() {
         })
         .sum();
     assert!(bytes < 7000 * BYTES_PER_TOKEN, "{bytes} bytes");
+}
+
+/// Routes to Gemini refuse all tools if one has a union or a reference, and OpenAI if one has an
+/// object without `properties`.
+#[test]
+fn tl_08_schemas_are_plain_and_their_objects_have_properties() {
+    let mut faults = Vec::new();
+    for tool in TOOLS {
+        find_faults(&Value::Object(schema(tool).to_object()), tool.name.to_owned(), &mut faults);
+    }
+    assert_eq!(faults, Vec::<String>::new());
+    let spawn = schema(tool("SpawnTeammate"));
+    assert_eq!(spawn.properties["worktree"]["type"], "string");
+    assert_eq!(spawn.properties["env"]["properties"], json!({}));
+}
+
+fn find_faults(schema: &Value, path: String, faults: &mut Vec<String>) {
+    let unions = ["anyOf", "oneOf", "allOf", "not", "$ref"];
+    let is_plain = schema.is_object() && unions.iter().all(|key| schema.get(*key).is_none());
+    if !is_plain || schema["type"].is_array() {
+        faults.push(format!("{path}: {schema}"));
+    }
+    if schema["type"] == "object" && !schema["properties"].is_object() {
+        faults.push(format!("{path} has no properties"));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        find_faults(property, format!("{path}.{name}"), faults);
+    }
+    if let Some(items) = schema.get("items") {
+        find_faults(items, format!("{path}[]"), faults);
+    }
+}
+
+#[test]
+fn worktree_of_a_member_is_on_a_branch_or_a_new_one() {
+    let spawn = |given: Value| -> Result<SpawnArgs, Failure> {
+        let mut read = read("SpawnTeammate", "", given)?;
+        let name = read.take("name");
+        read.with("names", json!([name])).parse()
+    };
+    for (given, expected) in [
+        (json!(true), Some(WorktreeRequest::Own)),
+        (json!("true"), Some(WorktreeRequest::Own)),
+        (json!("fix"), Some(WorktreeRequest::Branch("fix".to_owned()))),
+        (json!(false), None),
+    ] {
+        let args = spawn(json!({ "name": "ann", "worktree": given })).expect("valid");
+        assert_eq!(args.worktree, expected);
+    }
+    assert!(problem(spawn(json!({ "name": "ann", "role": true }))).contains("argument `role`"));
 }
 
 #[test]

@@ -120,10 +120,12 @@ pub(crate) struct SpawnArgs {
     /// Working directory [default: the current one].
     #[arg(help_heading = "Place", long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
-    /// Create a git worktree for it, on a new branch or on BRANCH; with `--host`, on that host.
+    /// Create a git worktree for it, on a new branch (`true`) or on BRANCH; with `--host`, on that
+    /// host.
     #[arg(help_heading = "Place", long, value_parser = worktree_request, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     #[serde(default, with = "As::<WorktreeKey>")]
+    #[schemars(with = "Option<String>")]
     pub(crate) worktree: Option<WorktreeRequest>,
     /// Revision that a new branch starts from [default: what is checked out here].
     #[arg(help_heading = "Place", long, value_parser = revision, value_name = "REV", requires = "worktree")]
@@ -208,10 +210,10 @@ fn wrap_words(given: &str) -> Result<WrapWords, String> {
     shlex::split(given).map(WrapWords).ok_or_else(|| "a quote is not closed".to_owned())
 }
 
-/// Parses a branch; an empty value means a new branch.
+/// Parses a branch; an empty value and `true` mean a new branch.
 fn worktree_request(given: &str) -> Result<WorktreeRequest, String> {
     match given {
-        "" => Ok(WorktreeRequest::Own),
+        "" | "true" => Ok(WorktreeRequest::Own),
         branch => check_branch(branch).map(|()| WorktreeRequest::Branch(branch.to_owned())),
     }
 }

@@ -71,6 +71,10 @@ impl Visitor<'_> for WorktreeVisitor {
     }
 
     fn visit_str<E: Error>(self, branch: &str) -> Result<WorktreeKey, E> {
+        // Some callers have only texts.
+        if let Ok(own) = branch.parse() {
+            return self.visit_bool(own);
+        }
         let branch = checked(parse_non_blank(branch), check_branch).map_err(E::custom)?;
         Ok(WorktreeKey(Some(WorktreeRequest::Branch(branch))))
     }
