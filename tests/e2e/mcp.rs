@@ -487,6 +487,21 @@ fn handoff_returns_the_result_of_its_member() {
     stage.assert_clean();
 }
 
+#[test]
+fn tl_09_waits_leave_calls_for_other_tools() {
+    let stage = team();
+    let mut lead = Client::start(&stage, &["mcp"]);
+    lead.call("TaskCreate", json!({"subject": "later"}));
+    let wait = json!({"until": "task=1", "timeout": 600});
+    let waits: Vec<u64> = (0..256).map(|_| lead.send_call("WaitFor", wait.clone())).collect();
+    assert_eq!(lead.call("Status", json!({}))["team"], "demo");
+    let last = lead.response(waits[255]);
+    let refused = &last["result"]["structuredContent"];
+    assert_eq!(refused["message"], "64 other calls wait already", "{last}");
+    assert_eq!(lead.end(), Some(0));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// A client that is killed leaves no server behind.
 #[test]
 fn server_ends_with_its_client() {

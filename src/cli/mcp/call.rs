@@ -9,7 +9,7 @@ use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::{Peer, RoleServer};
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::background_lead::StartedLeads;
@@ -24,6 +24,8 @@ use sys::clock::Deadline;
 
 /// Number of calls that run at the same time; others wait.
 pub(super) const MAX_CALLS: u32 = 128;
+/// Number of these calls that may wait for something to happen, so that the others do their work.
+const MAX_WAITS: u32 = MAX_CALLS / 2;
 /// Interval at which a wait looks whether it was cancelled, and reports progress.
 const SLICE: Duration = Duration::from_secs(1);
 
@@ -39,6 +41,8 @@ pub(super) struct ServerState {
     pub(super) leads: StartedLeads,
     /// A permit for each call that runs.
     pub(super) calls: Arc<Semaphore>,
+    /// A permit for each call that waits.
+    waits: Semaphore,
     /// Held by the call that changes the board; others wait in their order. The lock of the board
     /// has a deadline, which many calls at once would exceed.
     pub(super) board: tokio::sync::Mutex<()>,
@@ -60,6 +64,7 @@ impl ServerState {
             deliveries: Arc::new(Deliveries::default()),
             leads: StartedLeads::default(),
             calls: Arc::new(Semaphore::new(MAX_CALLS as usize)),
+            waits: Semaphore::new(MAX_WAITS as usize),
             board: tokio::sync::Mutex::new(()),
             ending: CancellationToken::new(),
         }
@@ -198,6 +203,18 @@ impl ToolCall {
     ) -> Result<T, Failure> {
         let setup = self.setup(Out::captured().0)?;
         work(&setup).map_err(|failure| setup.explain_deleted_team(failure))
+    }
+
+    /// Registers a call that is to wait, until the permit is dropped.
+    ///
+    /// # Errors
+    /// A refusal if too many calls wait.
+    pub(super) fn begin_wait(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        self.server.waits.try_acquire().map_err(|_| {
+            let hint = "wait in one call for several members, or for several tasks".to_owned();
+            let problem = format!("{MAX_WAITS} other calls wait already");
+            Failure::new(Kind::Refused, problem, Some(hint))
+        })
     }
 
     /// Calls `step` with time limits until it returns something. `None` after `limit`.

@@ -208,6 +208,7 @@ pub(super) fn ask_permission(call: &ToolCall, given: ToolArguments) -> Result<Re
 pub(super) fn read_inbox(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let input: ReadInboxInput = given.parse()?;
     let wait = Duration::try_from_secs_f64(input.wait).unwrap_or_default().min(MAX_WAIT);
+    let _permit = if wait.is_zero() { None } else { Some(call.begin_wait()?) };
     call.with(|setup| {
         let speaker = setup.ctx.speaker.clone();
         let named = input.name.as_deref().unwrap_or(speaker.as_str());

@@ -229,6 +229,7 @@ fn into_results(mut printed: PrintedOutput, name: &str) -> Reply {
 
 pub(super) fn wait_for(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let args: WaitArgs = given.parse()?;
+    let _permit = call.begin_wait()?;
     let limit = args.timeout.unwrap_or(DEFAULT_WAIT).min(MAX_WAIT);
     match wait_until(call, limit, "waiting", args)? {
         // A failed task was waited for successfully.
@@ -256,6 +257,7 @@ fn wait_until(
 /// Gives a member a task of its own, waits until the task has ended, and returns its result.
 pub(super) fn hand_off(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let input: HandoffInput = given.parse()?;
+    let _permit = call.begin_wait()?;
     let limit = input.timeout.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let limit = limit.unwrap_or(HANDOFF_WAIT).min(MAX_WAIT);
     let name = input.name.clone();
