@@ -530,6 +530,8 @@ fn configuration_of_each_program_is_written_and_undone() {
         ("codex", "home/.codex/config.toml"),
         ("gemini", "work/.gemini/settings.json"),
         ("opencode", "work/opencode.json"),
+        ("qwen", "work/.qwen/settings.json"),
+        ("copilot", "home/.copilot/mcp-config.json"),
         ("cursor", "work/.cursor/mcp.json"),
         ("vscode", "work/.vscode/mcp.json"),
     ] {

@@ -19,7 +19,7 @@ use sys::{env, fs};
 #[command(
     after_help = "Examples:\n  phalanx mcp install --for claude\n  phalanx mcp install --for codex --print\n  \
     phalanx mcp install --for claude --undo\n\n\
-    Codex keeps one configuration for all projects; the others get one in the current directory. \
+    Codex and Copilot keep one configuration for all projects; the others get one in the current directory. \
     What the file contains is kept, also comments in JSON."
 )]
 pub(crate) struct InstallArgs {
@@ -41,6 +41,8 @@ pub(crate) enum ClientProgram {
     Codex,
     Gemini,
     Opencode,
+    Qwen,
+    Copilot,
     Cursor,
     Vscode,
 }
@@ -65,15 +67,9 @@ impl ClientProgram {
             }
             ClientProgram::Cursor => here.join(".cursor/mcp.json"),
             ClientProgram::Vscode => here.join(".vscode/mcp.json"),
-            ClientProgram::Codex => {
-                let given = env::var("CODEX_HOME").map(PathBuf::from);
-                let home = given.or_else(|| env::home_dir().map(|home| home.join(".codex")));
-                let home = home.ok_or_else(|| {
-                    let hint = "set $CODEX_HOME, or use `--print`";
-                    Failure::usage("there is no home directory", hint)
-                })?;
-                home.join("config.toml")
-            }
+            ClientProgram::Qwen => here.join(".qwen/settings.json"),
+            ClientProgram::Codex => own_dir("CODEX_HOME", ".codex")?.join("config.toml"),
+            ClientProgram::Copilot => own_dir("COPILOT_HOME", ".copilot")?.join("mcp-config.json"),
         })
     }
 
@@ -87,11 +83,21 @@ impl ClientProgram {
                 ("servers", json!({ "type": "stdio", "command": command, "args": ["mcp"] }))
             }
             ClientProgram::Codex => ("mcp_servers", json!({ "command": command, "args": ["mcp"] })),
-            ClientProgram::Claude | ClientProgram::Gemini | ClientProgram::Cursor => {
-                ("mcpServers", json!({ "command": command, "args": ["mcp"] }))
-            }
+            ClientProgram::Copilot => (
+                "mcpServers",
+                json!({ "type": "local", "command": command, "args": ["mcp"], "tools": ["*"] }),
+            ),
+            _ => ("mcpServers", json!({ "command": command, "args": ["mcp"] })),
         }
     }
+}
+
+/// Returns the directory of a program's configuration for all projects: that of the variable, or
+/// else the usual one in the home directory.
+fn own_dir(variable: &str, usual: &str) -> Result<PathBuf, Failure> {
+    let given = env::var(variable).map(PathBuf::from);
+    let dir = given.or_else(|| env::home_dir().map(|home| home.join(usual)));
+    dir.ok_or_else(|| Failure::usage("there is no home directory", &format!("set ${variable}")))
 }
 
 pub(super) fn install(out: &Out, args: &InstallArgs) -> VerbResult {
