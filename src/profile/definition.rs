@@ -166,6 +166,9 @@ pub struct Launch {
     /// resume.
     #[serde(default, with = "As::<CommandTemplate>")]
     pub resume: Vec<Group>,
+    /// Words that follow the given command line of an agent lead.
+    #[serde(default, with = "As::<CommandTemplate>")]
+    pub lead: Vec<Group>,
     /// Complete command line that answers one question without a terminal. Empty: the program has
     /// no such form.
     #[serde(default, with = "As::<CommandTemplate>")]

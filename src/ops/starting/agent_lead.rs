@@ -76,7 +76,8 @@ pub fn take(
         team.change_roster(|roster| Ok(roster.set(&MemberName::lead(), "model", model.as_str())))?;
     }
     let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
-    let (argv, first) = command_line(&profile, command, text);
+    let exe = ctx.caller.exe.to_string_lossy().into_owned();
+    let (argv, first) = command_line(&profile, command, exe, text);
     let mut env = environment(ctx, team, incarnation.as_str(), &token);
     environ::add_defaults(&mut env, &profile.launch.default_env);
     let mut lead = AgentLead { profile, argv, env, incarnation, first };
@@ -114,28 +115,33 @@ fn own_command(profile: &Profile) -> Result<Vec<String>, OpsError> {
     Ok(command)
 }
 
-/// Returns the command line and the first turn. A program that reads its mailbox itself briefs its
-/// teammates, but not a lead, so phalanx sends that briefing.
+/// Returns the command line and the first turn, which is the briefing unless the command line has
+/// it. A program that reads its mailbox itself briefs its teammates, but not a lead.
 fn command_line(
     profile: &Profile,
     command: &[String],
+    exe: String,
     brief: String,
 ) -> (Vec<String>, Option<String>) {
-    let argv = command.to_vec();
-    match profile.launch.brief() {
-        Brief::Argv => {
-            let values = Values::from([(Placeholder::Brief, vec![brief])]);
-            let speaks =
-                |group: &&profile::Group| group.names().any(|name| name == Placeholder::Brief);
-            let more =
-                profile.launch.argv.iter().filter(speaks).filter_map(|group| group.fill(&values));
-            (argv.into_iter().chain(more.flatten()).collect(), None)
+    let launch = &profile.launch;
+    let values = [(Placeholder::Phalanx, exe), (Placeholder::Brief, brief.clone())];
+    let values = Values::from(values.map(|(name, text)| (name, vec![text])));
+    let briefs = |group: &&profile::Group| group.names().any(|name| name == Placeholder::Brief);
+    let own = launch.argv.iter().filter(|group| launch.brief() == Brief::Argv && briefs(group));
+    let takes_turn = launch.brief() == Brief::FirstMessage
+        || (profile.reads_mail && profile.composer.is_some());
+    let (mut argv, mut first) = (command.to_vec(), Some(brief).filter(|_| takes_turn));
+    for group in own.chain(&launch.lead) {
+        let words = group.fill(&values).unwrap_or_default();
+        match words.first() {
+            // A second one would replace the text of the person who gave it.
+            Some(option) if briefs(&group) && command.contains(option) => continue,
+            Some(_) if briefs(&group) => first = None,
+            _ => {}
         }
-        Brief::FirstMessage => (argv, Some(brief)),
-        Brief::Supplement | Brief::None => {
-            (argv, Some(brief).filter(|_| profile.reads_mail && profile.composer.is_some()))
-        }
+        argv.extend(words);
     }
+    (argv, first)
 }
 
 /// Returns the caller's whole environment, with the identity and the token of the agent lead.
@@ -224,11 +230,18 @@ fn describe(question: &Question) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     /// Returns the command line and the first turn of a program with this profile.
     fn command_line_of(profile: &Profile) -> (Vec<String>, Option<String>) {
-        command_line(profile, &["agent".to_owned(), "-x".to_owned()], "BRIEF".to_owned())
+        command_line_with(profile, &["agent", "-x"])
+    }
+
+    fn command_line_with(profile: &Profile, command: &[&str]) -> (Vec<String>, Option<String>) {
+        let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+        command_line(profile, &command, "/bin/phalanx".to_owned(), "BRIEF".to_owned())
     }
 
     fn builtin(name: &str) -> Profile {
@@ -246,20 +259,35 @@ mod tests {
             (argv.as_slice(), first),
             (["agent", "-x", "--system", "BRIEF"].map(str::to_owned).as_slice(), None)
         );
-        // Claude Code briefs its teammates itself, but not a lead.
-        for name in ["codex", "gemini", "claude"] {
-            let (argv, first) = command_line_of(&builtin(name));
-            assert_eq!(
-                (argv.as_slice(), first.as_deref()),
-                (as_given.map(str::to_owned).as_slice(), Some("BRIEF")),
-                "{name}"
-            );
-        }
+        let (argv, first) = command_line_of(&builtin("gemini"));
+        assert_eq!(
+            (argv.as_slice(), first.as_deref()),
+            (as_given.map(str::to_owned).as_slice(), Some("BRIEF"))
+        );
         let (argv, first) = command_line_of(&builtin(profile::SHELL));
         assert_eq!(
             (argv.as_slice(), first),
             (as_given.map(str::to_owned).as_slice(), None),
             "nothing can be typed"
         );
+    }
+
+    #[test]
+    fn id_02_lead_has_the_tools_and_its_session_no_title_of_ours() {
+        let claude = builtin("claude");
+        let (argv, first) = command_line_of(&claude);
+        let briefed = ["agent", "-x", "--append-system-prompt", "BRIEF", "--mcp-config"];
+        assert_eq!((&argv[..5], first), (briefed.map(str::to_owned).as_slice(), None));
+        let tools: Value = serde_json::from_str(&argv[5]).expect("JSON");
+        let server = json!({"command": "/bin/phalanx", "args": ["mcp"]});
+        assert_eq!(tools, json!({"mcpServers": {"phalanx": server}}));
+        let given = ["claude", "--append-system-prompt", "Be short."];
+        let (argv, first) = command_line_with(&claude, &given);
+        assert_eq!((argv.len(), argv[3].as_str()), (5, "--mcp-config"));
+        assert_eq!(argv[..3], given, "the text of a person stays");
+        assert_eq!(first.as_deref(), Some("BRIEF"));
+        let (argv, first) = command_line_of(&builtin("codex"));
+        assert_eq!(first.as_deref(), Some("BRIEF"));
+        assert_eq!(argv[2..4], ["-c", "mcp_servers.phalanx.command=\"/bin/phalanx\""]);
     }
 }
