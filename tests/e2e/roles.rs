@@ -133,7 +133,7 @@ fn id_02_manifest_role_reaches_the_program() {
     assert!(brief.contains("\n\nYour role\nMARKER-9: read\n</system_context>"), "{brief}");
     assert!(!stage.phalanx(&["brief", "ada"]).expect(0).stdout.contains("MARKER-8"));
     let events = stage.phalanx(&["events"]).expect(0).stdout;
-    assert!(events.contains("held to whole tools, not to Bash(ls:*)"), "{events}");
+    assert!(events.contains("`claude` is held to Bash(ls:*) only where it asks"), "{events}");
     assert!(events.contains("`worker` cannot be kept from these tools: Edit"), "{events}");
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();

@@ -59,6 +59,37 @@ fn pm_06_added_rule_is_sent_to_programs_that_know_rules() {
     stage.assert_clean();
 }
 
+/// ID-02: a program that takes whole tools only is held to patterns when it asks.
+#[test]
+fn id_02_use_outside_of_the_tools_of_a_member_is_denied() {
+    let mut stage = Stage::new();
+    stage.shadow("claude", "#!/bin/sh\nexec sleep 300\n");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let spawn = ["spawn", "ada", "--profile", "claude", "--backend", "pty"];
+    let tools = ["--allowed-tools", "Read,Bash(git:*)"];
+    let spawned = stage.phalanx(&[&spawn[..], &tools[..]].concat()).expect(0);
+    let warning = "`claude` is held to Bash(git:*) only where it asks";
+    assert!(spawned.stderr.contains(warning), "{spawned:?}");
+    let ask = |id: &str, command: &str| {
+        let asked = json!({"type": "permission_request", "request_id": id, "agent_id": "ada", "tool_name": "Bash",
+            "input": {"command": command}, "permission_suggestions": []});
+        stage.phalanx(&["--as", "ada", "send", "team-lead", &asked.to_string()]).expect(0);
+        let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+        all.as_array().expect("a list").iter().find(|r| r["request_id"] == id).expect("filed")["state"]
+            .clone()
+    };
+    assert_eq!((ask("p-1", "git status"), ask("p-2", "make")), (json!("pending"), json!("denied")));
+    let denied = texts(&stage, "ada").iter().any(|text| {
+        text["request_id"] == "p-2" && text.to_string().contains("only Bash(git:*) of its tools")
+    });
+    assert!(denied, "{:?}", texts(&stage, "ada"));
+    // A list of tools grants nothing: a rule does.
+    stage.phalanx(&["rules", "allow", "Bash(git:*), Bash(make)"]).expect(0);
+    assert_eq!((ask("p-3", "git status"), ask("p-4", "make")), (json!("allowed"), json!("denied")));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// A removed rule no longer decides requests; removing an unknown rule is an error without effect.
 /// Members that were notified of the rule are named, because no message revokes it.
 #[test]

@@ -440,7 +440,9 @@ fn verdict(
     let Some((tool, input)) = question.tool_use() else { return Ok(None) };
     let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
     let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd: &asker.member.cwd };
-    Ok(match rules::judge(&sets, &used) {
+    let tools = asker.record.as_ref().and_then(|record| record.request.tools.allowed.as_ref());
+    let outside = tools.and_then(|allowed| rules::judge_tools(allowed, &used));
+    Ok(match outside.unwrap_or_else(|| rules::judge(&sets, &used)) {
         // No rule knows the answers.
         Judgement::Allow { .. } if asks_the_user => None,
         Judgement::Allow { rule, updates } => Some(Decision {

@@ -196,6 +196,19 @@ pub fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
     }
 }
 
+/// Denies a use outside of the patterns to which a member's list of allowed tools narrows the tool.
+/// `None` for any other use: the list grants nothing, and a program is not offered what it lacks.
+pub fn judge_tools(allowed: &[Rule], used: &Use) -> Option<Judgement> {
+    let patterns: Vec<(&str, &Rule)> =
+        allowed.iter().filter(|rule| rule.tool == used.tool).map(|rule| ("", rule)).collect();
+    let is_whole = patterns.is_empty() || patterns.iter().any(|(_, rule)| rule.is_whole());
+    if is_whole || Act::of(used).allowed_by(&patterns).is_some() {
+        return None;
+    }
+    let named: Vec<String> = patterns.into_iter().map(|(_, rule)| rule.clone().into()).collect();
+    Some(Judgement::Deny { rule: format!("only {} of its tools", named.join(", ")) })
+}
+
 /// Returns the rule that has a person asked about this use, whatever else allows it.
 pub fn asking_rule(sets: &[(String, &RuleSet)], used: &Use) -> Option<String> {
     let act = Act::of(used);

@@ -71,6 +71,33 @@ fn command_line_is_allowed_only_if_every_command_is() {
 }
 
 #[test]
+fn id_02_tools_narrowed_to_patterns_deny_other_uses() {
+    let allowed = "Read, Bash(git:*), Bash(npm run test), Edit(src/**), Write";
+    let allowed = Rule::parse_list(allowed).expect("rules");
+    let denied = |tool: &str, input: Value| {
+        let used = Use { tool, input: &input, home: Some("/home/u"), cwd: "/w" };
+        match judge_tools(&allowed, &used) {
+            Some(Judgement::Deny { rule }) => rule,
+            other => format!("{other:?}"),
+        }
+    };
+    let run = |command: &str| denied("Bash", json!({ "command": command }));
+    let edit = |path: &str| denied("Edit", json!({ "file_path": path }));
+    for command in ["git status", "git log | git shortlog", "npm run test"] {
+        assert_eq!(run(command), "None", "{command}");
+    }
+    let only = "only Bash(git:*), Bash(npm run test) of its tools";
+    for command in ["make", "git status && make", "git log > ~/.bashrc", "sudo git push"] {
+        assert_eq!(run(command), only, "{command}");
+    }
+    assert_eq!(edit("src/a.rs"), "None");
+    assert_eq!(edit("src/../b.rs"), "only Edit(src/**) of its tools");
+    for tool in ["Read", "Write", "WebFetch", "SendMessage"] {
+        assert_eq!(denied(tool, json!({ "file_path": "/etc/x" })), "None", "{tool}");
+    }
+}
+
+#[test]
 fn bare_tool_allows_clear_commands_but_no_runners() {
     let rules = set("Bash(rm:*)", "", "Bash");
     for (command, expected) in [

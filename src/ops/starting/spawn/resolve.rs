@@ -244,7 +244,7 @@ fn unenforced(tools: &Tools, profile: &Profile) -> Vec<String> {
         if !profile.takes(Placeholder::AllowedTools) {
             warnings.push(format!("`{name}` cannot be held to these tools: {}", words(allowed)));
         } else if !narrow.is_empty() {
-            warnings.push(format!("`{name}` is held to whole tools, not to {}", words(&narrow)));
+            warnings.push(format!("`{name}` is held to {} only where it asks", words(&narrow)));
         }
     }
     if !tools.disallowed.is_empty() && !profile.takes(Placeholder::DisallowedTools) {
