@@ -471,7 +471,8 @@ fn pm_06_mode_changes_running_members_that_support_it() {
         let run = stage.phalanx(&["mode", fixed, "acceptEdits"]).expect(4);
         assert!(run.stderr.contains("cannot change its mode while it runs"), "{run:?}");
     }
-    stage.phalanx(&["mode", "ada", "acceptEdits"]).expect(0);
+    let asked = stage.phalanx(&["mode", "ada", "acceptEdits"]).expect(0);
+    assert!(asked.stderr.contains("does not confirm its mode"), "{asked:?}");
     stage.phalanx(&["mode", "--all", "dontAsk"]).expect(0);
     for (wrong, code) in [
         (&["ada", "delegate"][..], 4),
@@ -491,7 +492,7 @@ fn pm_06_mode_changes_running_members_that_support_it() {
     assert_eq!(texts, [wire("acceptEdits"), wire("dontAsk")]);
     let shown =
         std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
-    assert_eq!(shown.matches("\"mode\": \"dontAsk\"").count(), 1, "{shown}");
+    assert_eq!(shown.matches("\"mode\": \"dontAsk\"").count(), 0, "unconfirmed: {shown}");
     let lead = stage.phalanx(&["--json", "mode", "team-lead", "delegate"]).expect(0).json();
     assert_eq!(lead, json!([{"name": "team-lead", "mode": "delegate", "msg_id": null}]));
     let shown =

@@ -112,6 +112,12 @@ pub(crate) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
     let changes = ops::decisions::modes::set(&setup.ctx, &team, names.first(), mode)?;
+    if changes.iter().any(|change| !change.is_recorded) {
+        setup.out.print_message(
+            "warning: a native program does not confirm its mode, and Claude Code ignores the \
+             request from 2.1.329 on; `phalanx keys NAME BTab` changes the mode on its screen",
+        );
+    }
     setup.out.confirm(&changes, || {
         if changes.is_empty() {
             "no member changes its mode while it runs".to_owned()

@@ -15,13 +15,16 @@ use model::team::Team;
 use profile::Runs;
 use store::{StoreError, TeamStore};
 
-/// A member whose mode on the roster was changed.
+/// A member whose mode was changed, or whose program was asked to change it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ModeChange {
     pub name: MemberName,
     pub mode: Mode,
     /// Id of the message that asks its program to change; `None` for the lead, which is not asked.
     pub msg_id: Option<String>,
+    /// The team file has the mode. It is not known whether a native program changes its mode.
+    #[serde(skip)]
+    pub is_recorded: bool,
 }
 
 /// Changes the mode of one member; without a name, of all whose programs can change it while they
@@ -69,7 +72,7 @@ fn set_lead(
     }
     let name = MemberName::lead();
     team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
-    Ok(ModeChange { name, mode, msg_id: None })
+    Ok(ModeChange { name, mode, msg_id: None, is_recorded: true })
 }
 
 fn changeable_members(
@@ -133,7 +136,10 @@ fn request_change(team: &TeamStore, name: MemberName, mode: Mode) -> Result<Mode
         mode: mode.as_str().to_owned(),
         from: Some(lead.to_string()),
     });
-    let msg_id = Post::new(&lead, &name, message).send(team)?;
-    team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
-    Ok(ModeChange { name, mode, msg_id: Some(msg_id) })
+    let msg_id = Some(Post::new(&lead, &name, message).send(team)?);
+    let is_recorded = team.member_record(&name)?.is_some_and(|record| !record.is_native());
+    if is_recorded {
+        team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
+    }
+    Ok(ModeChange { name, mode, msg_id, is_recorded })
 }
