@@ -189,10 +189,10 @@ fn decided(state: &str, by: &str, at: &str) -> String {
         "timed_out" | "answered_too_late" => {
             format!("it timed out at {at}, and its member was notified")
         }
-        "asker_gone" if by == model::decisions::question::BY_PANE => {
-            format!("its dialog closed at {at}: it was answered in the pane, or withdrawn")
-        }
         "asker_gone" => "the run that sent it has ended".to_owned(),
+        "withdrawn" => {
+            format!("its program stopped asking at {at}: it was answered in the pane, or withdrawn")
+        }
         state => format!("it was {state} by {by} at {at}"),
     }
 }

@@ -146,7 +146,7 @@ fn tmux_pm_04_answering_a_dialog_in_its_pane_closes_the_request() {
     let cast = Cast::new("tmux", "", None, as_it_is);
     let request = cast.request("pending");
     cast.type_in_pane("y");
-    let gone = cast.request("asker_gone");
+    let gone = cast.request("withdrawn");
     assert_eq!((&gone["by"], &gone["typed"]), (&json!("pane"), &json!(null)));
     let id = request["request_id"].as_str().expect("an id");
     let refused = cast.stage.phalanx(&["answer", id, "--reject"]).expect(4);
@@ -185,8 +185,37 @@ fn tmux_pm_03_dialog_without_keys_is_answerable_only_in_its_pane() {
     assert!(refused.contains("can only be answered in the pane of `ada`"), "{refused}");
     assert_eq!((cast.keys(), cast.request("pending")["by"].clone()), (Vec::new(), json!(null)));
     cast.type_in_pane("n");
-    cast.request("asker_gone");
+    cast.request("withdrawn");
     assert!(!cast.end().contains("phalanx answer"), "what cannot be answered is not offered");
+}
+
+/// PM-16: an answer that reaches no dialog has decided nothing, in each place that shows it.
+#[test]
+fn tmux_pm_16_answer_that_loses_to_the_pane_is_withdrawn() {
+    let cast = Cast::new("tmux", "", None, as_it_is);
+    let id = cast.request("pending")["request_id"].as_str().expect("an id").to_owned();
+    // For two seconds after a key of a person, no answer is typed.
+    cast.type_in_pane("x");
+    let answer = cast.stage.start(&["answer", &id, "--approve"]);
+    wait_for("the answer", || {
+        cast.type_in_pane("x");
+        (cast.requests()[0]["state"] == "answered").then_some(())
+    });
+    cast.type_in_pane("n");
+    let told = answer.end().expect(4).stdout;
+    assert_eq!(told, "ada: withdrawn: nothing was typed: the dialog had closed\n");
+    let gone = cast.request("withdrawn");
+    assert_eq!((&gone["by"], &gone["typed"]), (&json!("pane"), &json!("gone")));
+    let refused = cast.stage.phalanx(&["answer", &id, "--approve"]).expect(4);
+    assert!(refused.stderr.contains("it was answered in the pane, or withdrawn"), "{refused:?}");
+    wait_for("both decisions in the journal", || {
+        let journal = cast.stage.journal("alpha").into_iter();
+        let decided = journal.filter(|event| event["event"] == "request_decided");
+        let outcomes: Vec<Value> = decided.map(|one| one["detail"]["outcome"].clone()).collect();
+        (outcomes == ["allowed", "withdrawn"]).then_some(())
+    });
+    assert!(cast.keys().iter().all(|pressed| pressed["key"] != "y"), "{:?}", cast.keys());
+    drop(cast.end());
 }
 
 /// PM-04: keys that leave the dialog open are typed once, and the outcome is reported.
@@ -194,7 +223,7 @@ fn tmux_pm_03_dialog_without_keys_is_answerable_only_in_its_pane() {
 fn pm_04_ineffective_keys_are_typed_once() {
     let cast = Cast::new("pty", "", Some("stubborn"), as_it_is);
     let (told, _) = cast.answer("--approve", 1);
-    assert_eq!(told, "ada: allowed: typed; the dialog is still open\n");
+    assert_eq!(told, "ada: answered: typed; the dialog is still open\n");
     assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "y"})]);
     drop(cast.end());
 }

@@ -132,10 +132,11 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     };
     let Answered { question, added } =
         ops::decisions::decide::answer(&setup.ctx, &team, id, &answer)?;
-    let typed = match question.answered_by() {
-        Some(_) => Some(ops::decisions::dialog::outcome(&team, &question, TYPING)?),
-        None => None,
+    let question = match question.answered_by() {
+        Some(_) => ops::decisions::dialog::outcome(&team, &question, TYPING)?,
+        None => question,
     };
+    let typed = question.decision.as_ref().and_then(|decision| decision.typed);
     let document = json!({
         "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
         "typed": typed, "added": added,

@@ -101,6 +101,9 @@ pub enum DecisionOutcome {
     AnsweredTooLate,
     /// The run that asked is over or was superseded by a new one.
     AskerGone,
+    /// The program stopped asking before an answer reached it. It may have been answered in its
+    /// pane.
+    Withdrawn,
 }
 
 impl DecisionOutcome {
@@ -287,6 +290,15 @@ impl Question {
         self.decision.is_none()
     }
 
+    /// Returns true if it was answered outside of the pane, and its program has not been seen to
+    /// take the answer. Only a program that asks on its screen shows that.
+    pub fn is_untaken(&self) -> bool {
+        self.decision.as_ref().is_some_and(|d| {
+            let is_answer = matches!(d.outcome, DecisionOutcome::Allowed | DecisionOutcome::Denied);
+            is_answer && d.by != BY_PANE && d.typed != Some(Typed::Taken)
+        })
+    }
+
     /// Returns true if the answer has yet to be put into the member's mailbox.
     pub fn is_unsent(&self) -> bool {
         self.decision.as_ref().is_some_and(|d| d.reply.is_some() && !d.sent)
@@ -297,9 +309,11 @@ impl Question {
         !self.is_open() && !self.is_unsent()
     }
 
-    /// `pending`, or the name of the outcome.
+    /// `pending`, or the name of the outcome. An answer that is typed is only `answered` until its
+    /// dialog has closed.
     pub fn state(&self) -> &'static str {
-        self.decision.as_ref().map_or("pending", |d| d.outcome.as_str())
+        let state = self.decision.as_ref().map_or("pending", |d| d.outcome.as_str());
+        if self.is_untaken() && self.answered_by().is_some() { "answered" } else { state }
     }
 
     /// A one-line description for people. It contains unsanitized text from the member.

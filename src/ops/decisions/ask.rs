@@ -144,7 +144,8 @@ fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<FiledRequest
                 }
                 DecisionOutcome::TimedOut
                 | DecisionOutcome::AnsweredTooLate
-                | DecisionOutcome::AskerGone => {
+                | DecisionOutcome::AskerGone
+                | DecisionOutcome::Withdrawn => {
                     let state = decision.outcome.as_str().replace('_', " ");
                     Err(OpsError::described(
                         Kind::Deadline,

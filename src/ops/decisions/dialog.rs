@@ -1,11 +1,11 @@
-//! Dialogs of wrapped programs as requests: withdraws a request whose dialog closed, and records
-//! whether an answer could be typed. Wrappers find the dialogs and type the keys.
+//! Dialogs of programs as requests: withdraws a request whose dialog closed, and records whether an
+//! answer could be typed. Wrappers find the dialogs and type the keys.
 
 use std::time::Duration;
 
 use crate::decisions::decide::{self, close};
 use crate::{Context, OpsError};
-use model::decisions::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
+use model::decisions::question::{Question, Typed};
 use model::id::RequestId;
 use model::team::event::{EventKind, Note};
 use store::{StoreError, TeamStore};
@@ -14,8 +14,9 @@ use sys::clock::Deadline;
 /// The poll interval, in case a change notification is lost.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// Closes a request that ended before it was answered here: a person answered it in the pane, with
-/// the choice if it is known, or the program withdrew it. No reply is sent.
+/// Closes a request that ended in its program: a person answered it in the pane, with the choice if
+/// it is known, or the program withdrew it. An answer that came too late is replaced. No reply is
+/// sent.
 pub fn withdraw(
     ctx: &Context,
     team: &TeamStore,
@@ -24,26 +25,17 @@ pub fn withdraw(
 ) -> Result<(), OpsError> {
     // Its message may still lie in the lead's mailbox.
     decide::process_requests(ctx, team)?;
-    let (outcome, reason) = match allowed {
-        Some(true) => (DecisionOutcome::Allowed, "allowed in the pane"),
-        Some(false) => (DecisionOutcome::Denied, "denied in the pane"),
-        None => {
-            (DecisionOutcome::AskerGone, "its dialog closed: answered in the pane, or withdrawn")
-        }
-    };
-    let gone = Decision {
-        reply: None,
-        reason: Some(reason.to_owned()),
-        ..close::decision(outcome, BY_PANE)
-    };
-    match close::decide_question(team, id, &gone) {
+    match close::decide_question(team, id, &close::in_pane(allowed)) {
         Ok(question) => close::go_on(team, question),
         Err(e) => ignore_missing(e),
     }
 }
 
-/// Records the result of typing an answer's keys.
+/// Records the result of typing an answer's keys. An answer that found no dialog decided nothing.
 pub fn record_typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
+    if typed == Typed::Gone {
+        close::decide_question(team, id, &close::in_pane(None)).map(drop).or_else(ignore_missing)?;
+    }
     let question = team.change_question(id, |question| {
         if let Some(decision) = &mut question.decision {
             decision.typed = Some(typed);
@@ -67,17 +59,17 @@ fn ignore_missing(e: OpsError) -> Result<(), OpsError> {
     }
 }
 
-/// Waits until the result of typing the answer's keys is recorded.
+/// Waits until the result of typing the answer's keys is recorded. Returns the request with it.
 ///
 /// # Errors
 /// [`OpsError::Deadline`] if that takes longer than `limit`.
-pub fn outcome(team: &TeamStore, question: &Question, limit: Duration) -> Result<Typed, OpsError> {
+pub fn outcome(team: &TeamStore, asked: &Question, limit: Duration) -> Result<Question, OpsError> {
     let deadline = Deadline::after(limit);
     let changes = team.changes()?;
     loop {
-        let decision = team.question(&question.id)?.decision;
-        if let Some(typed) = decision.and_then(|decision| decision.typed) {
-            return Ok(typed);
+        let question = team.question(&asked.id)?;
+        if question.decision.as_ref().is_some_and(|decision| decision.typed.is_some()) {
+            return Ok(question);
         }
         let left = deadline.remaining().min(SWEEP);
         if left.is_zero() {

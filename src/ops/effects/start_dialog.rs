@@ -81,7 +81,7 @@ enum TypingStep {
 /// the screen. Only a decision of a person types: no key stands for a timeout, nor for a request
 /// that was withdrawn.
 fn next_step(decision: Option<(DecisionOutcome, Option<Typed>)>, is_shown: bool) -> TypingStep {
-    use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut};
+    use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut, Withdrawn};
     match (decision, is_shown) {
         (None, true) => TypingStep::Wait,
         (None, false) => TypingStep::Withdraw,
@@ -90,7 +90,7 @@ fn next_step(decision: Option<(DecisionOutcome, Option<Typed>)>, is_shown: bool)
         }
         (Some((Allowed | Denied, None)), false) => TypingStep::Gone,
         (Some((TimedOut | AnsweredTooLate, _)), true) => TypingStep::Wait,
-        (Some((Allowed | Denied, Some(_)) | (AskerGone, _)), _)
+        (Some((Allowed | Denied, Some(_)) | (AskerGone | Withdrawn, _)), _)
         | (Some((TimedOut | AnsweredTooLate, _)), false) => TypingStep::File,
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     /// PM-01: keys are typed only for a decision of a person, once, while its dialog is shown.
     #[test]
     fn pm_01_only_a_decision_types_into_a_native_dialog() {
-        use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut};
+        use DecisionOutcome::{Allowed, AnsweredTooLate, AskerGone, Denied, TimedOut, Withdrawn};
         let table = [
             (None, TypingStep::Wait, TypingStep::Withdraw),
             (Some((Allowed, None)), TypingStep::Type { allow: true }, TypingStep::Gone),
@@ -234,6 +234,7 @@ mod tests {
             (Some((TimedOut, None)), TypingStep::Wait, TypingStep::File),
             (Some((AnsweredTooLate, None)), TypingStep::Wait, TypingStep::File),
             (Some((AskerGone, None)), TypingStep::File, TypingStep::File),
+            (Some((Withdrawn, Some(Typed::Gone))), TypingStep::File, TypingStep::File),
         ];
         for (decision, shown, gone) in table {
             assert_eq!(next_step(decision, true), shown, "{decision:?}");

@@ -113,12 +113,13 @@ fn file(state: &mut State, dialog: Dialog) {
 /// Ends a request whose dialog has disappeared.
 fn close(state: &mut State, gone: FiledDialog) {
     match gone.stage {
-        AnswerStage::Open => state.outbox.push(OutboundOp::Withdraw(gone.id, None)),
+        AnswerStage::Open | AnswerStage::Stuck => {
+            state.outbox.push(OutboundOp::Withdraw(gone.id, None))
+        }
         AnswerStage::Decided(_) | AnswerStage::Typing(_) => {
             state.outbox.push(OutboundOp::Typed(gone.id, Typed::Gone))
         }
         AnswerStage::Typed(_) => state.outbox.push(OutboundOp::Typed(gone.id, Typed::Taken)),
-        AnswerStage::Stuck => {}
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::mail::inbox;
 use crate::members::presence;
 use crate::{OpsError, now};
-use model::decisions::question::{Decision, DecisionOutcome, Question};
+use model::decisions::question::{BY_PANE, Decision, DecisionOutcome, Question, Typed};
 use model::id::{MemberName, RequestId};
 use model::mail::envelope::Envelope;
 use model::members::lifecycle::Cause;
@@ -40,7 +40,19 @@ pub(super) fn gone() -> Decision {
     Decision { reply: None, ..decision(DecisionOutcome::AskerGone, BY_NOBODY) }
 }
 
-/// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.
+/// Returns the decision on a question that ended in its program, with the choice if it is known.
+/// The program gets no answer.
+pub(crate) fn in_pane(allowed: Option<bool>) -> Decision {
+    let (outcome, reason) = match allowed {
+        Some(true) => (DecisionOutcome::Allowed, "allowed in the pane"),
+        Some(false) => (DecisionOutcome::Denied, "denied in the pane"),
+        None => (DecisionOutcome::Withdrawn, "answered in the pane, or withdrawn, as by Escape"),
+    };
+    Decision { reply: None, reason: Some(reason.to_owned()), ..decision(outcome, BY_PANE) }
+}
+
+/// Decides a question and sends the answer, unless it is decided already. An answer that its
+/// program has not taken is replaced by what happened in the pane. Returns it as it is now.
 pub(crate) fn decide_question(
     team: &TeamStore,
     id: &RequestId,
@@ -48,9 +60,11 @@ pub(crate) fn decide_question(
 ) -> Result<Question, OpsError> {
     let mut made = false;
     let question = team.change_question(id, |question| {
-        made = question.is_open();
+        made = question.is_open() || question.is_untaken() && decision.by == BY_PANE;
         if made {
-            question.decision = Some(decision.clone());
+            let lost = question.decision.as_ref();
+            let typed = lost.map(|lost| lost.typed.unwrap_or(Typed::Gone));
+            question.decision = Some(Decision { typed, ..decision.clone() });
         }
         Ok(question.clone())
     })?;

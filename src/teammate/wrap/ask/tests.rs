@@ -199,9 +199,13 @@ fn pm_04_keys_are_typed_once() {
     let (mut stand, id) = Stand::typing();
     stand.at(0, Event::Answered(Keyed::Typed));
     assert_eq!(stand.at(9999, Event::Tick), ([].into(), [].into()));
-    assert_eq!(stand.at(1, Event::Tick), ([OutboundOp::Typed(id, Typed::Stays)].into(), [].into()));
+    let stays = OutboundOp::Typed(id.clone(), Typed::Stays);
+    assert_eq!(stand.at(1, Event::Tick), ([stays].into(), [].into()));
     assert_eq!(stand.at(600_000, Event::Tick), ([].into(), [].into()));
     assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
+    // Something else than the keys has closed it.
+    stand.at(0, working());
+    assert_eq!(stand.at(300, Event::Tick).0, [OutboundOp::Withdraw(id, None)]);
 }
 
 #[test]
