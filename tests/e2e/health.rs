@@ -6,6 +6,7 @@ use std::fs;
 use std::time::Instant;
 
 use crate::harness::{Stage, binary, wait_for};
+use crate::requests;
 
 const QUICK: &str = "[team]\nname = \"quick\"\nfinish = \"manual\"\nunresponsive_after = 1\n[[member]]\nname = \"ada\"\n\
                      profile = \"mute\"\n";
@@ -157,10 +158,8 @@ fn tmux_msg_13_native_member_without_idle_reports_is_polled_by_screen() {
     stage.phalanx(&["lead", "--detach"]).expect(0);
     for name in ["bob", "cid", "ann"] {
         stage.phalanx(&["spawn", name, "--profile", "silent"]).expect(0);
-        let id = format!("perm-1-{name}");
-        let asks = json!({"type": "permission_request", "request_id": id, "agent_id": name, "tool_name": "Bash",
-            "tool_use_id": "toolu_1", "description": "runs it", "input": {"command": "curl x"},
-            "permission_suggestions": []});
+        let id = format!("plan-1-{name}");
+        let asks = json!({"type": "plan_approval_request", "from": name, "requestId": id, "planContent": "# x"});
         stage.phalanx(&["--as", name, "send", "team-lead", &asks.to_string()]).expect(0);
         wait_for("the request", || {
             (stage.phalanx(&["answer", &id, "--approve"]).code == 0).then_some(())
@@ -179,6 +178,42 @@ fn tmux_msg_13_native_member_without_idle_reports_is_polled_by_screen() {
     }
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
+}
+
+/// PM-16: a native program does not report that it no longer waits for a permission, as after
+/// Escape in its pane. The lead finds it by its screen, and `answer` does also without a lead.
+#[test]
+fn tmux_pm_16_permission_of_a_native_program_at_rest_is_withdrawn() {
+    for (backend, is_led) in [("tmux", true), ("pty", true), ("pty", false)] {
+        let stage = Stage::new();
+        stage.profile("silent", SILENT);
+        stage.phalanx(&["team", "create", "quick"]).expect(0);
+        if is_led {
+            stage.phalanx(&["lead", "--detach"]).expect(0);
+        }
+        for name in ["bob", "cid", "ann"] {
+            let spawn = ["spawn", name, "--profile", "silent", "--backend", backend];
+            stage.phalanx(&spawn).expect(0);
+            let asks = requests::permission(&format!("perm-{name}"), "curl x").to_string();
+            stage.phalanx(&["--as", name, "send", "team-lead", &asks]).expect(0);
+        }
+        let state = |name| requests::request(&stage, &format!("perm-{name}"))["state"].clone();
+        if is_led {
+            wait_for("the end of the request", || (state("ann") == "withdrawn").then_some(()));
+        }
+        let refused = stage.phalanx(&["answer", "perm-ann", "--approve"]).expect(4).stderr;
+        assert!(refused.contains("or withdrawn"), "{refused}");
+        // One shows work, and the screen of the other changes.
+        assert_eq!(["ann", "bob", "cid"].map(state), ["withdrawn", "pending", "pending"]);
+        let rests = json!({"state": "idle", "reason": "its turn has ended"});
+        wait_for("ann to rest", || {
+            let mut journal = stage.journal("quick").into_iter();
+            journal.find(|event| event["member"] == "ann" && event["detail"] == rests)
+        });
+        stage.phalanx(&["answer", "perm-bob", "--approve"]).expect(0);
+        stage.phalanx(&["down", "--force"]).expect(0);
+        stage.assert_clean();
+    }
 }
 
 /// Two concurrent writers have torn the team file. The lead restores it.

@@ -1,7 +1,8 @@
 //! Schedules screen checks of native members: of those that have not reported idle, which would
-//! count as working indefinitely, and of all in their first minutes, when a program may ask a
-//! person something before it reads its mail. In its first seconds such a question has to be seen
-//! soon; later a check is slow for what it finds, so it waits until most have reported.
+//! count as working indefinitely; of those that asked for a permission, which do not report that
+//! they no longer wait; and of all in their first minutes, when a program may ask a person
+//! something before it reads its mail. In its first seconds such a question has to be seen soon;
+//! later a check is slow for what it finds, so it waits until most have reported.
 
 use crate::effect::Effect;
 use crate::state::{State, TrackedMember};
@@ -16,7 +17,8 @@ const AGAIN_MS: u64 = 20_000;
 const QUESTIONS_MS: u64 = 5_000;
 /// Time from the start of a member for which the questions of a first start are looked for, in ms.
 const STARTING_MS: u64 = 30_000;
-/// Time between two checks of a starting member, and from its start to the first one, in ms.
+/// Time between two checks of a starting member, and from its start to the first one, and between
+/// two checks of one that asked for a permission, in ms.
 const STARTING_AGAIN_MS: u64 = 1_000;
 /// Time between two checks of a member that waits for a person, in ms.
 const BLOCKED_AGAIN_MS: u64 = 5_000;
@@ -65,10 +67,10 @@ fn due(view: &TrackedMember) -> Option<Timestamp> {
             let at = next(view.since.plus_ms(QUESTIONS_MS));
             (view.is_blocked || at <= view.since.plus_ms(UNTIL_MS)).then_some(at)
         }
-        // A person may answer its question on its screen.
+        // A person may answer its question on its screen, or press Escape there.
         MemberState::AwaitingPermission => {
             let at = view.idle_checked_at.unwrap_or(view.state_since);
-            let pause = if looks_often(at) { STARTING_AGAIN_MS } else { BLOCKED_AGAIN_MS };
+            let pause = if view.is_elsewhere { BLOCKED_AGAIN_MS } else { STARTING_AGAIN_MS };
             Some(at.plus_ms(pause))
         }
         MemberState::Pending

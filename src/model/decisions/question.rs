@@ -286,6 +286,13 @@ impl Question {
         }
     }
 
+    /// Returns true if the answer decides how a turn of the program goes on, which ends with the
+    /// turn. After `phalanx ask` and after a plan, the answer begins another turn.
+    pub fn is_in_turn(&self) -> bool {
+        self.kind == QuestionKind::Sandbox
+            || matches!(self.ask(), Some(Ask::Permission(tool)) if tool.tool_use_id.is_some())
+    }
+
     pub fn is_open(&self) -> bool {
         self.decision.is_none()
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::authority::names;
 use crate::ending::prune;
 use crate::mail::inbox;
-use crate::members::{lead, presence};
+use crate::members::{assess, lead, presence};
 use crate::team::{claude_settings, foreign_members};
 use crate::{Context, OpsError, now};
 use asker::{asker, rules_of};
@@ -24,6 +24,7 @@ use model::decisions::user_question;
 use model::id::{MemberName, RequestId};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::{AnsweredBy, Message, SenderRole, may_send};
+use model::members::assessment::ScreenSign;
 use model::members::lifecycle::Cause;
 use model::members::mode::Mode;
 use model::team::Team;
@@ -95,8 +96,9 @@ pub(crate) fn process_if_not_led(ctx: &Context, team: &TeamStore) -> Result<bool
     Ok(is_led)
 }
 
-/// Answers one request for a person. Fails if the request is unknown, decided or answerable only in
-/// its pane, if the lead may not grant the mode, or if it takes no input or lasting rule.
+/// Answers one request for a person. Fails if the request is unknown, decided, dropped by its
+/// program or answerable only in its pane, if the lead may not grant the mode, or if it takes no
+/// input or lasting rule.
 pub fn answer(
     ctx: &Context,
     team: &TeamStore,
@@ -105,6 +107,12 @@ pub fn answer(
 ) -> Result<Answered, OpsError> {
     process_requests(ctx, team)?;
     let question = names::suggest_nearest_request(team, id, team.question(id))?;
+    // A host that does not answer must not hold up the answer.
+    if let Some(record) = team.member_record(&question.from)?.filter(|r| !r.is_elsewhere)
+        && assess::read_screen(ctx, team, &record) == Some(ScreenSign::Idle)
+    {
+        close::withdraw_at_rest(team, &record)?;
+    }
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
         let name = question.from;
         return Err(OpsError::refused(

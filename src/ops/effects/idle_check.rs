@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::decisions::decide::close;
 use crate::effects::start_dialog;
 use crate::members::output;
 use crate::members::{presence, profiles};
@@ -26,6 +27,7 @@ const LINES: usize = 200;
 
 /// Reads the screen, and again a moment later if it shows something to record:
 /// - a dialog that the keys of its profile answer becomes a request;
+/// - a permission that a program at rest has asked for is withdrawn;
 /// - a run that waits for a person gets this as the reason of its state, until it no longer does;
 /// - a working run that its profile judges idle both times, with the same text and no report in
 ///   between, becomes idle.
@@ -67,12 +69,13 @@ pub fn check_screen(
         start_dialog::settle(ctx, team, &before, &profile, &finding)?;
     }
     let is_asked = start_dialog::answerable(&profile, &finding).is_some();
-    if is_asked || before.state == MemberState::AwaitingPermission {
+    let asks = before.state == MemberState::AwaitingPermission;
+    if is_asked || asks && !matches!(first, CheckedScreen::Idle(_)) {
         return Ok(());
     }
     let is_news = match &first {
         CheckedScreen::Blocked(reason) => before.reason.as_ref() != Some(reason),
-        CheckedScreen::Idle(_) => has_worked_on(&before) || before.is_blocked(),
+        CheckedScreen::Idle(_) => asks || has_worked_on(&before) || before.is_blocked(),
         CheckedScreen::Other => before.is_blocked(),
     };
     if !is_news {
@@ -90,6 +93,7 @@ pub fn check_screen(
     let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
     match first {
         CheckedScreen::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
+        CheckedScreen::Idle(_) if asks => close::withdraw_at_rest(team, &now)?,
         CheckedScreen::Idle(_) if has_worked_on(&now) => {
             let reason = Some("its screen shows that it rests");
             presence::move_on(team, name, incarnation, Cause::Rest, reason)?;

@@ -85,3 +85,18 @@ fn pm_03_native_member_that_waits_for_a_person_is_checked_until_it_does_not() {
     react(&mut state, Event::Members(vec![record("ann", 1, "claude")]), later.plus_ms(1));
     assert_eq!(state.next_tick(), None);
 }
+
+/// PM-16: it does not report that a person has pressed Escape in its pane.
+#[test]
+fn pm_16_member_that_asked_for_a_permission_is_checked_often() {
+    for (is_elsewhere, pause) in [(false, 1_000), (true, 5_000)] {
+        let asks = working("ann", "claude");
+        let asks = MemberRecord { state: MemberState::AwaitingPermission, is_elsewhere, ..asks };
+        let mut state = lead(vec![asks]);
+        for nth in 1..=3 {
+            let at = NOW.plus_ms(nth * pause);
+            assert_eq!(state.next_tick(), Some(at));
+            assert_eq!(looks(&react(&mut state, Event::Tick, at)), 1);
+        }
+    }
+}

@@ -7,6 +7,7 @@ use model::decisions::question::{BY_PANE, Decision, DecisionOutcome, Question, T
 use model::id::{MemberName, RequestId};
 use model::mail::envelope::Envelope;
 use model::members::lifecycle::Cause;
+use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
 use store::TeamStore;
 use sys::rand;
@@ -75,6 +76,22 @@ pub(crate) fn decide_question(
         send(team, id)?;
     }
     Ok(question)
+}
+
+/// Withdraws the permissions that a native run at rest has asked for. It does not report that its
+/// turn has ended, as after Escape in its pane.
+pub(crate) fn withdraw_at_rest(team: &TeamStore, record: &MemberRecord) -> Result<(), OpsError> {
+    let MemberRecord { name, incarnation, .. } = record;
+    let mut asked = team.questions()?;
+    asked.retain(|q| q.is_open() && q.is_in_turn() && q.incarnation.as_ref() == Some(incarnation));
+    for question in &asked {
+        decide_question(team, &question.id, &in_pane(None))?;
+    }
+    if !asked.is_empty() {
+        presence::move_on(team, name, incarnation, Cause::Rest, Some("its turn has ended"))?;
+        presence::set_active(team, name, false)?;
+    }
+    Ok(())
 }
 
 /// Appends the answer to the member's mailbox, once, and ends the member's waiting state.
