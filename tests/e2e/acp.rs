@@ -102,7 +102,10 @@ fn acp_member_lives_a_whole_life() {
 
     stage.phalanx(&["send", "ann", "touch it once more"]).expect(0);
     open_request(&stage);
-    stage.phalanx(&["type", "ann", "y"]).expect(0);
+    // PM-15: not by accident.
+    let refused = stage.phalanx(&["type", "ann", "y"]).expect(4).stderr;
+    assert!(refused.contains("the input could answer it: `phalanx answer perm-"), "{refused}");
+    stage.phalanx(&["type", "ann", "y", "--at-dialog"]).expect(0);
     wait_for("the file", || made.exists().then_some(()));
     // A decision is stored before it is journaled.
     let decided = wait_for("three decisions", || {

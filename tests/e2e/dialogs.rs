@@ -218,6 +218,49 @@ fn tmux_pm_16_answer_that_loses_to_the_pane_is_withdrawn() {
     drop(cast.end());
 }
 
+/// PM-15: the caller of `type` or `keys` may not see that a dialog is open.
+#[test]
+fn pm_15_input_at_a_dialog_is_refused_with_its_request_unless_meant() {
+    let cast = Cast::new("pty", "", None, as_it_is);
+    let id = cast.request("pending")["request_id"].as_str().expect("an id").to_owned();
+    for words in [&["type", "ada", "yesterday", "--enter"][..], &["keys", "ada", "y", "Enter"]] {
+        let refused = cast.stage.phalanx(words).expect(4).stderr;
+        assert!(refused.contains(&format!("`phalanx answer {id}`")), "{refused}");
+        assert!(refused.contains("`--at-dialog`"), "{refused}");
+    }
+    assert_eq!(cast.keys(), Vec::<Value>::new());
+    cast.stage.phalanx(&["keys", "ada", "n", "--at-dialog"]).expect(0);
+    cast.request("withdrawn");
+    assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "n"})]);
+    drop(cast.end());
+}
+
+/// PM-15: the same for a dialog that becomes no request.
+#[test]
+fn pm_15_input_at_a_dialog_without_a_request_is_refused_unless_meant() {
+    let stage = Stage::without_tmux();
+    stage.fake_tui(as_it_is);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let log = stage.at("log");
+    let path = log.display().to_string();
+    let spawn = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--until", "running"];
+    stage.phalanx(&[&spawn[..], &["--", FAKE_TUI, &path, "modal"]].concat()).expect(0);
+    wait_for("the dialog", || {
+        let shown = stage.phalanx(&["peek", "ada"]).expect(0).stdout;
+        shown.contains("Trust this folder?").then_some(())
+    });
+    let refused = stage.phalanx(&["type", "ada", "yesterday", "--enter"]).expect(4).stderr;
+    assert!(refused.contains("Trust this folder?") && refused.contains("--at-dialog"), "{refused}");
+    assert!(!log.exists(), "nothing was typed");
+    stage.phalanx(&["type", "ada", "y", "--at-dialog"]).expect(0);
+    wait_for("the answer", || {
+        let typed = fs::read_to_string(&log).unwrap_or_default();
+        (typed == "{\"modal\": \"y\"}\n").then_some(())
+    });
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// PM-04: keys that leave the dialog open are typed once, and the outcome is reported.
 #[test]
 fn pm_04_ineffective_keys_are_typed_once() {

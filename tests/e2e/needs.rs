@@ -133,7 +133,10 @@ fn native_dialogs_are_requests(stage: &Stage) {
     let yes = stage.phalanx(&["answer", "ann", "--approve"]).expect(0).stdout;
     assert_eq!(yes, "ann: allowed: typed; the dialog closed\n");
     stage.phalanx(&["answer", "ben", "--reject"]).expect(0);
-    stage.phalanx(&["type", "cid", "mine", "--enter"]).expect(0);
+    // PM-15: not by accident.
+    let refused = stage.phalanx(&["type", "cid", "mine", "--enter"]).expect(4).stderr;
+    assert!(refused.contains("the input could answer it: `phalanx answer dialog-"), "{refused}");
+    stage.phalanx(&["type", "cid", "mine", "--enter", "--at-dialog"]).expect(0);
     let answer =
         |name: &str| std::fs::read_to_string(stage.at(&format!("work/answer-{name}"))).ok();
     for (name, typed) in [("ann", "y"), ("ben", "n"), ("cid", "mine")] {

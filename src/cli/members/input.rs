@@ -27,6 +27,10 @@ pub(crate) struct TypeArgs {
     #[arg(long)]
     #[serde(default)]
     pub(crate) enter: bool,
+    /// Type it even if a dialog is open, which it may answer.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) at_dialog: bool,
 }
 
 /// Press keys in a member's terminal.
@@ -44,6 +48,10 @@ pub(crate) struct KeysArgs {
     #[serde(deserialize_with = "keys_from_json")]
     #[schemars(schema_with = "json::texts")]
     pub(crate) keys: Vec<Key>,
+    /// Press them even if a dialog is open, which they may answer.
+    #[arg(long)]
+    #[serde(default)]
+    pub(crate) at_dialog: bool,
 }
 
 fn keys_from_json<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Key>, D::Error> {
@@ -57,9 +65,10 @@ pub(crate) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {
         let hint = format!("press keys with `phalanx keys {name} KEY…`: Enter, Tab, Escape, C-c");
         Failure::usage(format!("TEXT {problem}"), &hint)
     })?;
-    let typed = ops::views::input::type_text(&setup.ctx, &team, &name, text, args.enter)?;
+    let TypeArgs { enter, at_dialog, .. } = *args;
+    let typed = ops::views::input::type_text(&setup.ctx, &team, &name, text, enter, at_dialog)?;
     let unit = if typed == 1 { "byte" } else { "bytes" };
-    let enter = if args.enter { " and Enter" } else { "" };
+    let enter = if enter { " and Enter" } else { "" };
     setup.out.confirm(&json!({ "name": name, "typed": typed }), || {
         format!("typed {typed} {unit}{enter} into the terminal of {name}")
     })?;
@@ -69,7 +78,7 @@ pub(crate) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {
 pub(crate) fn keys(setup: &Setup, args: &KeysArgs) -> VerbResult {
     let (team, name) = setup.member(&args.name, Action::Type)?;
     let count = args.keys.len();
-    ops::views::input::press(&setup.ctx, &team, &name, args.keys.clone())?;
+    ops::views::input::press(&setup.ctx, &team, &name, args.keys.clone(), args.at_dialog)?;
     let unit = if count == 1 { "key" } else { "keys" };
     setup.out.confirm(&json!({ "name": name, "keys": count }), || {
         format!("pressed {count} {unit} in the terminal of {name}")

@@ -69,12 +69,10 @@ impl Need {
             Need::Prompt => format!("`phalanx type {name} TEXT --enter` answers it"),
             Need::Login => format!("`phalanx attach {name}`, and log in on its screen"),
             Need::Limit => "nothing: it continues after the limit".to_owned(),
-            Need::Approval => {
-                format!(
-                    "answer it as the lead; a request that never arrived ends with `phalanx keys {name} Escape`, \
-                     and a message asks for it again"
-                )
-            }
+            Need::Approval => format!(
+                "answer it as the lead; a request that never arrived ends with \
+                 `phalanx keys {name} Escape --at-dialog`, and a message asks for it again"
+            ),
             Need::Permission
             | Need::Plan
             | Need::Question

@@ -197,17 +197,17 @@ fn mail_changed_at(team: &TeamStore, name: &MemberName) -> Option<Timestamp> {
     Some(now().minus_ms(about.age.as_millis().try_into().unwrap_or(u64::MAX)))
 }
 
-/// Reads the screen of a native program, which says less in its files than a wrapper records;
-/// `None` for other programs, and if the screen cannot be read or no rule fits it.
+/// Reads the screen of a program that is up; `None` if it cannot be read or no rule fits it.
 pub(crate) fn read_screen(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
 ) -> Option<ScreenSign> {
-    if !record.is_native() || !record.state.is_up() || record.exit.is_some() {
+    if !record.state.is_up() || record.exit.is_some() {
         return None;
     }
-    let profile = profiles::find(ctx, &record.request.profile).ok()?;
+    let profile = profiles::find(ctx, &record.request.profile).ok();
+    let profile = profile.filter(|profile| !profile.rules.is_empty())?;
     let screen = output::peek(ctx, team, &record.name, SCREEN_LINES).ok()?;
     screen_sign(&judge(&profile, &Screenshot::of_text(&screen)))
 }

@@ -111,7 +111,8 @@ pub fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Exp
     let questions = team.questions()?;
     let evidence =
         TeamEvidence::gather(team, &roster, &team.board()?, &records, &questions, is_led);
-    let screen = record.and_then(|record| assess::read_screen(ctx, team, record));
+    // A native program says less in its files than a wrapper records.
+    let screen = record.filter(|r| r.is_native()).and_then(|r| assess::read_screen(ctx, team, r));
     let state = ShownState::from(evidence.assess(&name, record, screen.as_ref()));
     let events = team.events()?;
     let about: Vec<&Event> = events.iter().filter(|e| e.member.as_ref() == Some(&name)).collect();

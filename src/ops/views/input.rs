@@ -1,16 +1,20 @@
 //! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. A
-//! terminal must be proven to be the member's.
+//! terminal must be proven to be the member's, and an open dialog takes only input that is meant
+//! for it: the caller may not see the screen.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::authority::{self, Action};
-use crate::members::backends;
+use crate::decisions::decide;
+use crate::members::{assess, backends};
 use crate::views::focus::{placed, prove};
 use crate::{Context, OpsError};
 use backend::{Backend, BackendError, pty};
 use model::id::MemberName;
+use model::members::assessment::ScreenSign;
 use model::members::input::{Input, Key, Text};
+use model::members::need::Need;
 use model::members::placement::{Placement, Verdict};
 use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
@@ -24,17 +28,18 @@ const BEFORE_ENTER: Duration = Duration::from_millis(200);
 /// Types a text, and then presses Enter if `enter` is set. Returns the length of the text in bytes.
 ///
 /// # Errors
-/// A refusal for a member that has ended or has no placement; [`OpsError::NotProven`]
-/// if the placement is not proven ours; a refusal or [`OpsError::CannotDo`] if the
-/// terminal takes no input.
+/// A refusal for a member that has ended or has no placement, or shows a dialog, unless `at_dialog`
+/// is set; [`OpsError::NotProven`] if the placement is not proven ours; a refusal or
+/// [`OpsError::CannotDo`] if the terminal takes no input.
 pub fn type_text(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
     text: Text,
     enter: bool,
+    at_dialog: bool,
 ) -> Result<usize, OpsError> {
-    let target = Target::find(team, name)?;
+    let target = Target::find(team, name, at_dialog)?;
     let bytes = text.as_str().len();
     target.write(ctx, team, &Input::Text(text))?;
     team.record(target.event(ctx).with("bytes", bytes).with("enter", enter))?;
@@ -56,7 +61,7 @@ pub(crate) fn write_into(
     placement: &Placement,
     input: &Input,
 ) -> Result<(), OpsError> {
-    let target = Target { record: record.clone(), placement: placement.clone() };
+    let target = Target { record: record.clone(), placement: placement.clone(), at_dialog: true };
     target.write(ctx, team, input)
 }
 
@@ -69,8 +74,9 @@ pub fn press(
     team: &TeamStore,
     name: &MemberName,
     keys: Vec<Key>,
+    at_dialog: bool,
 ) -> Result<(), OpsError> {
-    let target = Target::find(team, name)?;
+    let target = Target::find(team, name, at_dialog)?;
     let event = target.event(ctx).with("keys", keys.len());
     target.write(ctx, team, &Input::Keys(keys))?;
     team.record(event)?;
@@ -99,7 +105,7 @@ impl TypingSession {
         name: &MemberName,
     ) -> Result<TypingSession, OpsError> {
         authority::enter(ctx, team, Action::Type, std::slice::from_ref(name))?;
-        let target = Target::find(team, name)?;
+        let target = Target::find(team, name, true)?;
         let backend = target.proven_backend(ctx, team)?;
         let (ctx, team) = (ctx.clone(), team.clone());
         Ok(TypingSession { ctx, team, target, backend, keys: 0, bytes: 0 })
@@ -137,15 +143,38 @@ impl Drop for TypingSession {
 struct Target {
     record: MemberRecord,
     placement: Placement,
+    /// The input may answer a dialog.
+    at_dialog: bool,
 }
 
 impl Target {
-    fn find(team: &TeamStore, name: &MemberName) -> Result<Target, OpsError> {
+    fn find(team: &TeamStore, name: &MemberName, at_dialog: bool) -> Result<Target, OpsError> {
         let (record, placement) = placed(team, name, "type into")?;
-        Ok(Target { record, placement })
+        Ok(Target { record, placement, at_dialog })
+    }
+
+    /// Refuses input that could answer a dialog. Not every dialog becomes a request, and one that
+    /// has just opened is not filed yet.
+    fn check_dialog(&self, ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+        let name = &self.record.name;
+        let open = decide::process_requests(ctx, team)?;
+        let asked = open.iter().find(|question| question.from == *name);
+        let no_dialog = [Need::Login, Need::Error];
+        let (need, what) = match (asked, assess::read_screen(ctx, team, &self.record)) {
+            (Some(asked), _) => (asked.need(), format!("`phalanx answer {}` does that", asked.id)),
+            (_, Some(ScreenSign::Waits(need, said))) if !no_dialog.contains(&need) => (need, said),
+            _ => return Ok(()),
+        };
+        Err(OpsError::refused(
+            format!("`{name}` {}, and the input could answer it: {what}", need.words()),
+            format!("see it with `phalanx peek {name}`; `--at-dialog` types into it"),
+        ))
     }
 
     fn write(&self, ctx: &Context, team: &TeamStore, input: &Input) -> Result<(), OpsError> {
+        if !self.at_dialog {
+            self.check_dialog(ctx, team)?;
+        }
         let backend = match self.record.socket() {
             // The launcher that listens there cannot tell whose terminal was meant.
             Some(_) => self.proven_backend(ctx, team)?,

@@ -390,7 +390,7 @@ impl Seen {
         let record = self.record(name);
         let found = evidence.assess(name, record, None);
         let screen = record
-            .filter(|_| found.doing == Doing::Idle)
+            .filter(|record| record.is_native() && found.doing == Doing::Idle)
             .and_then(|record| assess::read_screen(ctx, team, record));
         match screen {
             Some(screen) => ShownState::from(evidence.assess(name, record, Some(&screen))),
@@ -488,10 +488,10 @@ pub fn first_needs(
                 return false;
             }
             // Its question is not filed yet, or its screen is still empty.
-            let screen = assess::read_screen(ctx, team, record);
-            match record.is_native() {
-                true => !matches!(screen, Some(ScreenSign::Idle | ScreenSign::Working)),
-                false => is_filed_soon || doing == Doing::Starting,
+            let screen = record.is_native().then(|| assess::read_screen(ctx, team, record));
+            match screen {
+                Some(screen) => !matches!(screen, Some(ScreenSign::Idle | ScreenSign::Working)),
+                None => is_filed_soon || doing == Doing::Starting,
             }
         });
         if open.is_empty() || is_last {
