@@ -37,16 +37,9 @@ const TOO_LONG: &[&str] = &[
 /// Something else that is too long.
 const TIMEOUT: &[&str] = &[" took too long ", " takes too long ", " taking too long "];
 
-const LIMITED: &[&str] = &[
-    " 429 ",
-    " rate limit",
-    " ratelimit",
-    " usage limit",
-    " usagelimit",
-    " quota",
-    " too many requests ",
-    " resource exhausted ",
-];
+/// A usage limit of the account. Too many requests at a time, the other meaning of 429, end the
+/// turn only: the next prompt may be answered.
+const LIMITED: &[&str] = &[" usage limit", " usagelimit", " quota", " hit your ", " resets "];
 
 /// The message of JSON-RPC that says nothing.
 const INTERNAL: &str = "Internal error";
@@ -125,8 +118,6 @@ fn kind_of(code: i64, text: &str) -> FailureKind {
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
     if code == 401 {
         FailureKind::NeedsLogin
-    } else if code == 429 {
-        FailureKind::Limited
     } else if has(TOO_LONG) || (has(&[" too long "]) && !has(TIMEOUT)) {
         FailureKind::TooLong
     } else if has(LIMITED) {
@@ -182,9 +173,9 @@ mod tests {
             (NeedsLogin, -32603, "Internal error", json!({"details": "401 Incorrect key"})),
             (NeedsLogin, -32603, "Please log in first", Value::Null),
             (NeedsLogin, -32603, "Unauthorized", Value::Null),
-            (Limited, 429, "slow down", Value::Null),
-            (Limited, -32603, "429 Too Many Requests", json!({"errorName": "APIError"})),
-            (Limited, -32603, "x", json!({"errorKind": "rate_limit_error"})),
+            (Limited, 429, "You exceeded your current quota", Value::Null),
+            (Limited, -32603, "5-hour limit reached ∙ resets 3pm", Value::Null),
+            (Limited, -32603, "You've hit your limit", json!({"errorKind": "rate_limit"})),
             (NeedsLogin, -32603, "x", json!({"errorKind": "authentication_failed"})),
             (Limited, -32000, "You have hit your usage limit", Value::Null),
             (Limited, -32603, "failed", json!({"codexErrorInfo": "usageLimitExceeded"})),
@@ -195,6 +186,9 @@ mod tests {
             (Other, -32603, "The catalog in use is empty", Value::Null),
             (Other, -32603, "Connection error.", Value::Null),
             (Other, -32603, "overloaded", json!({"errorKind": "server_error"})),
+            (Other, 429, "slow down", Value::Null),
+            (Other, -32603, "429 Too Many Requests", json!({"errorName": "APIError"})),
+            (Other, -32603, "would exceed your rate limit", json!({"errorKind": "rate_limit"})),
             (Other, -32603, "The author of line 4291 is unknown", Value::Null),
         ];
         for (kind, code, message, data) in cases {

@@ -118,7 +118,7 @@ pub struct AgentFailure {
 pub enum FailureKind {
     /// The agent has no valid credentials.
     NeedsLogin,
-    /// The account has reached its usage limit, or too many requests were made.
+    /// The account has reached its usage limit.
     Limited,
     /// The conversation is too long for the model.
     TooLong,

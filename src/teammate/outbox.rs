@@ -39,8 +39,8 @@ pub(super) struct MemberOutbox {
     pub(super) accepted: bool,
     /// The activity last reported to the record.
     pub(super) reported: Option<Activity>,
-    /// The record contains a usage limit.
-    pub(super) limit_reported: bool,
+    /// The number of usage limits that were reported since the last turn that ended without one.
+    pub(super) refusals: usize,
     /// Operations not yet completed, in order.
     pub(super) queue: VecDeque<OutboundOp>,
     /// Set while the driver executes the first operation.
@@ -213,11 +213,11 @@ impl MemberOutbox {
         // A turn that ends without the limit shows that it is over.
         match activity {
             Activity::Limited(hit) => {
-                self.limit_reported = true;
+                self.refusals += 1;
                 self.push(OutboundOp::Limit(Some(hit.clone())));
             }
             Activity::Idle | Activity::Failed { .. }
-                if std::mem::take(&mut self.limit_reported) =>
+                if std::mem::take(&mut self.refusals) > 0 =>
             {
                 self.push(OutboundOp::Limit(None));
             }

@@ -149,9 +149,15 @@ fn failures_of_each_api_are_recognized() {
         end("codex", vec![], error(-32000, "Authentication required", Value::Null), NeedsLogin),
         end(
             "codex",
+            vec![],
+            error(-32603, "Internal error", json!({"codexErrorInfo": "usageLimitExceeded"})),
+            Limited,
+        ),
+        end(
+            "codex",
             vec![text("exceeded retry limit, last status: 429"), system_error()],
             stop("end_turn"),
-            Limited,
+            Other,
         ),
         end(
             "codex",
@@ -183,7 +189,7 @@ fn failures_of_each_api_are_recognized() {
             "opencode",
             vec![],
             error(-32603, "Too Many Requests", json!({"errorName": "APIError"})),
-            Limited,
+            Other,
         ),
         end(
             "opencode",
@@ -204,7 +210,7 @@ fn failures_of_each_api_are_recognized() {
             stop("end_turn"),
             NeedsLogin,
         ),
-        end("copilot", vec![text("Err"), text("or: 429 rate limit\n")], stop("end_turn"), Limited),
+        end("copilot", vec![text("Err"), text("or: 429 usage limit\n")], stop("end_turn"), Limited),
     ]);
 }
 

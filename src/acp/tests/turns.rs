@@ -354,7 +354,8 @@ fn exit_ends_everything_that_is_open() {
 #[test]
 fn failure_has_the_kind_of_its_error() {
     let cases = [
-        (json!({"code": 429, "message": "x"}), FailureKind::Limited),
+        (json!({"code": 429, "message": "x"}), FailureKind::Other),
+        (json!({"code": 429, "message": "no quota"}), FailureKind::Limited),
         (json!({"code": 401, "message": "x"}), FailureKind::NeedsLogin),
         (json!({"code": "odd"}), FailureKind::Other),
         (json!("prompt is too long"), FailureKind::Other),

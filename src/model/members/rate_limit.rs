@@ -10,11 +10,16 @@ use serde::{Deserialize, Serialize};
 use crate::time::Timestamp;
 use crate::value::{As, AtLeast};
 
-/// Time after which a limit whose end is not known counts as ended, in ms.
-const UNKNOWN_MS: u64 = 15 * 60_000;
+/// Times after which a limit whose end is not known is tried again, in ms: after the first refusal,
+/// and after each one that follows. The last one repeats.
+const PAUSES_MS: [u64; 4] = [60_000, 5 * 60_000, 15 * 60_000, 30 * 60_000];
+/// Time for a member to react after it was asked to continue, in ms.
+const REACTION_MS: u64 = 15 * 60_000;
 /// Time in ms after the end of a limit that a program has to continue by itself. Claude Code
 /// 2.1.330 does so.
 const GRACE_MS: u64 = 60_000;
+/// Describes a limit whose end is not known.
+const UNKNOWN: &str = "for an unknown time";
 /// Time of day in the past up to which it means today. Programs print times without seconds, and a
 /// screen is read again after the limit has ended.
 const JUST_PAST: SignedDuration = SignedDuration::from_hours(1);
@@ -62,6 +67,9 @@ pub struct RateLimit {
     pub since: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// Number of refusals since the last answer. Missing in older records.
+    #[serde(default)]
+    pub refusals: usize,
     /// Number of times that the lead has asked the member to continue since its last answer.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
@@ -88,6 +96,7 @@ impl RateLimit {
             said: hit.said.clone(),
             since: now,
             until: hit.until,
+            refusals: earlier.map_or(0, |earlier| earlier.refusals).saturating_add(1),
             attempts: earlier.map_or(0, |earlier| earlier.attempts),
             resumed_at: None,
             is_reported: earlier.is_some_and(|earlier| earlier.is_reported),
@@ -97,29 +106,29 @@ impl RateLimit {
 
     /// Returns the earliest time at which the member is asked to continue.
     pub fn next_attempt(&self) -> Timestamp {
-        let end = end_of(self.since, self.until).plus_ms(GRACE_MS);
-        self.resumed_at.map_or(end, |at| end.max(at.plus_ms(UNKNOWN_MS)))
+        let end = end_of(self.since, self.until, self.refusals).plus_ms(GRACE_MS);
+        self.resumed_at.map_or(end, |at| end.max(at.plus_ms(REACTION_MS)))
     }
 
-    /// Describes the limit for people: `until 14:30`.
+    /// Describes the limit for people: `until 14:30`, or with the date if it began on another day.
     pub fn describe(&self, zone: &TimeZone) -> String {
-        describe_end(self.until, self.since, zone)
+        let (words, at) = match self.until {
+            Some(until) => ("until", until),
+            None if self.is_reported => return UNKNOWN.to_owned(),
+            None => ("for an unknown time, next try at", self.next_attempt()),
+        };
+        let (Some(at), Some(since)) = (zoned(at, zone), zoned(self.since, zone)) else {
+            return UNKNOWN.to_owned();
+        };
+        let form = if at.date() == since.date() { "%H:%M" } else { "%b %-d %H:%M" };
+        format!("{words} {}", at.strftime(form))
     }
 }
 
-/// Returns the time from which a limit that began at `since` counts as ended.
-pub fn end_of(since: Timestamp, until: Option<Timestamp>) -> Timestamp {
-    until.unwrap_or(since.plus_ms(UNKNOWN_MS))
-}
-
-/// Describes the end of a limit: `until 14:30`, or with the date if that is not the day of `since`.
-pub(crate) fn describe_end(until: Option<Timestamp>, since: Timestamp, zone: &TimeZone) -> String {
-    let (Some(until), Some(since)) = (until.and_then(|at| zoned(at, zone)), zoned(since, zone))
-    else {
-        return "for an unknown time".to_owned();
-    };
-    let form = if until.date() == since.date() { "until %H:%M" } else { "until %b %-d %H:%M" };
-    until.strftime(form).to_string()
+/// Returns the time from which a limit that began at `since` counts as ended: the last one of so
+/// many refusals in a row.
+pub fn end_of(since: Timestamp, until: Option<Timestamp>, refusals: usize) -> Timestamp {
+    until.unwrap_or(since.plus_ms(PAUSES_MS[refusals.clamp(1, PAUSES_MS.len()) - 1]))
 }
 
 fn zoned(at: Timestamp, zone: &TimeZone) -> Option<Zoned> {
@@ -303,6 +312,10 @@ mod tests {
         };
         assert_eq!(limit("2026-11-24T20:00:00Z").describe(&zone), "until 15:00");
         assert_eq!(limit("2026-11-26T20:05:00Z").describe(&zone), "until Nov 26 15:05");
+        let unknown = RateLimit { until: None, ..limit("2026-11-26T20:05:00Z") };
+        assert_eq!(unknown.describe(&zone), "for an unknown time, next try at 01:39");
+        let reported = RateLimit { is_reported: true, ..unknown };
+        assert_eq!(reported.describe(&zone), "for an unknown time");
     }
 
     #[test]
@@ -329,10 +342,25 @@ mod tests {
         assert_eq!(first.next_attempt(), now().plus_ms(1000 + GRACE_MS));
         let resumed =
             RateLimit { attempts: 1, resumed_at: Some(first.next_attempt()), ..first.clone() };
-        assert_eq!(resumed.next_attempt(), first.next_attempt().plus_ms(UNKNOWN_MS));
-        let again = RateLimit::after(Some(&resumed), &LimitHit { until: None, ..hit }, now());
+        assert_eq!(resumed.next_attempt(), first.next_attempt().plus_ms(REACTION_MS));
+        let again = RateLimit::after(Some(&resumed), &hit, now());
         assert_eq!((again.attempts, again.resumed_at), (1, None));
-        assert_eq!(again.next_attempt(), now().plus_ms(UNKNOWN_MS + GRACE_MS));
+        assert_eq!(again.next_attempt(), first.next_attempt());
+    }
+
+    /// ST-09: a limit without a known end is tried again soon, and after each refusal later.
+    #[test]
+    fn st_09_pause_before_a_limit_without_an_end_is_tried_grows() {
+        let hit = LimitHit { said: "s".to_owned(), until: None };
+        let mut limit = None;
+        for minutes in [1, 5, 15, 30, 30] {
+            let refused = RateLimit::after(limit.as_ref(), &hit, now());
+            assert_eq!(refused.next_attempt(), now().plus_ms(minutes * 60_000 + GRACE_MS));
+            limit = Some(refused);
+        }
+        let older: RateLimit =
+            serde_json::from_str(r#"{"said": "s", "since": 0}"#).expect("of an older release");
+        assert_eq!(older.next_attempt(), Timestamp(60_000 + GRACE_MS));
     }
 
     proptest! {

@@ -49,7 +49,10 @@ impl TranscriptState {
         let message = &entry["message"];
         if entry["isApiErrorMessage"] == true {
             let said = message["content"][0]["text"].as_str();
-            if entry["error"] == "rate_limit" {
+            // Too many requests at a time have the same error, and are no limit of the account.
+            let is_plain =
+                |said: &str| said.starts_with("API Error") && !said.contains("usage limit");
+            if entry["error"] == "rate_limit" && !said.is_some_and(is_plain) {
                 let said = said.unwrap_or("usage limit reached");
                 self.limit = Some(text::short(said, LONGEST_TEXT));
                 self.refused += 1;
@@ -224,11 +227,15 @@ mod tests {
             .replace('\n', "")
         };
         let login = "Please run /login · API Error: 403 refused by the stand-in";
+        let plain = "API Error: Request rejected (429) · This would exceed your rate limit.";
         let cases = [
             (refused("authentication_failed", login), Some((login, true))),
             (refused("invalid_request", "Prompt is too long"), Some(("Prompt is too long", false))),
             // The limit is one of its own.
             (refused("rate_limit", "You've hit your limit"), None),
+            (refused("rate_limit", "API Error: Request rejected (429) · The usage limit …"), None),
+            // ST-09: too many requests at a time.
+            (refused("rate_limit", plain), Some((plain, false))),
         ];
         let user = r#"{"type":"user","message":{"role":"user","content":"go on"}}"#;
         for (line, expected) in cases {

@@ -9,8 +9,8 @@ use model::members::rate_limit::RateLimit;
 use store::TeamStore;
 use sys::clock;
 
-/// The message after the end of a limit.
-const CONTINUE: &str = "Your usage limit has ended. Continue with your work.";
+/// The message after the end of a limit, or after a pause if the end is not known.
+const CONTINUE: &str = "Your usage limit may have ended. Continue with your work.";
 
 /// Asks the member to continue. Has no effect if its limit is over.
 ///

@@ -230,7 +230,7 @@ impl State {
     /// Returns the time before which a turn would fail for lack of quota.
     pub(super) fn limited_until(&self) -> Option<Timestamp> {
         let (hit, since) = self.limit.as_ref()?;
-        Some(end_of(*since, hit.until))
+        Some(end_of(*since, hit.until, self.outbox.refusals))
     }
 
     /// Ids of the requests that await an answer.

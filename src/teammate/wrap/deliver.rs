@@ -54,7 +54,7 @@ fn begin(state: &mut State, screen: &ScreenSnapshot) {
     let still = state.now.since(screen.since) >= state.paste.settle_ms;
     let alone = state.typed_at.is_none_or(|at| state.now.since(at) >= TYPING_MS);
     // A turn would fail before the end of a usage limit, and the message would be lost with it.
-    let pauses = [state.rest_until, screen.limited_until()];
+    let pauses = [state.rest_until, screen.limited_until(state.outbox.refusals)];
     let rested = pauses.into_iter().flatten().all(|until| until <= state.now);
     let stays = !state.agreed && state.leaving.is_none();
     if !(state.outbox.accepted && stays && screen.is_free() && still && alone && rested)

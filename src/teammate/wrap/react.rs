@@ -36,7 +36,7 @@ impl State {
         let mut times: Vec<Timestamp> = self.leaving.iter().map(|leaving| leaving.by).collect();
         times.extend(self.outbox.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
-        let limited = self.screen.as_ref().and_then(ScreenSnapshot::limited_until);
+        let limited = self.screen.as_ref().and_then(|s| s.limited_until(self.outbox.refusals));
         times.extend(limited.filter(|_| !self.waiting.is_empty()));
         times.extend(
             self.typed_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(TYPING_MS)),

@@ -103,10 +103,10 @@ impl ScreenSnapshot {
         )
     }
 
-    /// Returns the time before which a turn would fail for lack of quota.
-    pub(super) fn limited_until(&self) -> Option<Timestamp> {
+    /// Returns the time before which a turn would fail for lack of quota, after so many refusals.
+    pub(super) fn limited_until(&self, refusals: usize) -> Option<Timestamp> {
         let limit = self.limit.as_ref().filter(|_| self.finding.state == ScreenState::Limited)?;
-        Some(end_of(limit.since, limit.hit.until))
+        Some(end_of(limit.since, limit.hit.until, refusals))
     }
 
     pub(super) fn works(&self) -> bool {

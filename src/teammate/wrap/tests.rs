@@ -385,6 +385,23 @@ fn usage_limit_is_reported_and_mail_waits_for_its_end() {
     assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
 }
 
+/// ST-09: mail that waits is the try, soon and after each refusal later.
+#[test]
+fn st_09_limit_without_an_end_is_tried_after_growing_pauses() {
+    let mut stand = Stand::idle();
+    for (minutes, text) in [(1, "a"), (5, "b"), (15, "c"), (30, "d"), (30, "e")] {
+        for shows in [ScreenState::Working, ScreenState::Limited] {
+            stand.see(0, shows, Composer::Empty);
+            let effects = stand.at(400, Event::Tick);
+            complete(&mut stand, &effects);
+        }
+        assert_eq!(stand.at(0, mail(&[text])), [], "{text}");
+        assert_eq!(stand.at(minutes * 60_000 - 401, Event::Tick), [], "{text}");
+        assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope(text)])]);
+        (stand.state.turn, stand.state.waiting) = (None, Vec::new());
+    }
+}
+
 /// The screen of a program whose last turn ended with an error.
 fn refused(needs_login: bool) -> Event {
     seen(ScreenState::Failed { needs_login }, Composer::Empty, false)
@@ -447,7 +464,7 @@ fn limited_program_agrees_to_a_shutdown() {
 #[test]
 fn limit_is_over_once_a_turn_ends_without_it() {
     let mut stand = Stand::idle();
-    stand.state.outbox.limit_reported = true;
+    stand.state.outbox.refusals = 1;
     stand.see(0, ScreenState::Working, Composer::Empty);
     let effects = stand.at(400, Event::Tick);
     assert_eq!(op(&effects), Some(&OutboundOp::MoveOn(Cause::Work, None)));

@@ -84,6 +84,7 @@ impl Case {
             said: "limit reached".to_owned(),
             since: THEN,
             until: None,
+            refusals: 1,
             attempts: 0,
             resumed_at: None,
             is_over: false,

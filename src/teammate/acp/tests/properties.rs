@@ -185,7 +185,7 @@ impl Stage {
         let (result, error) = ("result", "error");
         let (key, body) = match (request["method"].as_str(), which) {
             (_, 0) => (error, json!({"code": -32603, "message": "Internal error"})),
-            (Some("session/prompt"), 1) => (error, json!({"code": 429, "message": "limit"})),
+            (Some("session/prompt"), 1) => (error, json!({"code": 429, "message": "usage limit"})),
             (Some("session/prompt"), 2) => (result, json!({"stopReason": "cancelled"})),
             (Some("session/prompt"), 3) => (result, json!({"stopReason": "max_tokens"})),
             (Some("session/prompt"), _) => (result, json!({"stopReason": "end_turn"})),

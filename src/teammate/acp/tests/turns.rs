@@ -93,14 +93,31 @@ fn ac_06_limit_is_reported_and_holds_mail_back_until_it_ends() {
     assert_eq!(ops[1], OutboundOp::MoveOn(Cause::Rest, None));
     assert_eq!(idle_report(&ops[2]), Some(("failed", Some("usage limit reached"))));
     assert_eq!(stage.sleep(), None, "nothing waits for its end");
-    stage.mail("bob", "hello", "m2");
-    stage.tick(15 * 60_000 - 1);
-    assert!(!stage.has_prompt() && stage.is_waiting("m2"));
-    assert_eq!(stage.sleep(), Some(1));
-    assert!(stage.prompt().contains("hello"));
+    // ST-09: without an end, it is tried soon, and after each refusal later.
+    for (minutes, mail) in [(1, "m2"), (5, "m3"), (15, "m4"), (30, "m5"), (30, "m6")] {
+        stage.mail("bob", "hello", mail);
+        stage.tick(minutes * 60_000 - 1);
+        assert!(!stage.has_prompt() && stage.is_waiting(mail), "{mail}");
+        assert_eq!(stage.sleep(), Some(1), "{mail}");
+        assert!(stage.prompt().contains("hello"), "{mail}");
+        stage.fails(429, "usage limit reached");
+    }
+    stage.types("now");
+    stage.prompt();
     stage.take_ops();
     stage.stops("end_turn");
     assert_eq!(stage.take_ops()[0], OutboundOp::Limit(None), "it is over");
+}
+
+/// ST-09: too many requests at a time are no usage limit.
+#[test]
+fn ac_06_st_09_plain_429_fails_the_turn_and_holds_no_mail_back() {
+    let mut stage = Stage::working(false);
+    stage.fails(429, "exceeded retry limit, last status: 429 Too Many Requests");
+    let ops = stage.take_ops();
+    assert!(!ops.iter().any(|op| matches!(op, OutboundOp::Limit(_))), "{ops:?}");
+    stage.mail("bob", "hello", "m2");
+    assert!(stage.prompt().contains("hello"));
 }
 
 #[test]
