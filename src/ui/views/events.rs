@@ -218,7 +218,7 @@ fn state_words(event: &Event) -> String {
         Ok(MemberState::Disappeared) => "has disappeared",
         Ok(MemberState::AwaitingPlan) => "waits for approval of its plan",
         Ok(MemberState::AwaitingPermission) => "waits for permission",
-        Ok(state) => return format!("is {}", member_word(state)),
+        Ok(state) => return event_words::with_reason(event, &format!("is {}", member_word(state))),
         Err(_) => "is in another state",
     };
     event_words::with_reason(event, words)
@@ -316,6 +316,12 @@ mod tests {
                     .with("state", "idle")
                     .with("reason", "blocked: needs_login (rule login: Sign in)"),
                 "needs a login: Sign in; `phalanx attach ada`, and log in on its screen",
+            ),
+            (
+                about_ada(EventKind::MemberState)
+                    .with("state", "working")
+                    .with("reason", "retrying: 529 refused · attempt 5/10"),
+                "is working: retrying: 529 refused · attempt 5/10",
             ),
             (
                 about_ada(EventKind::MemberPrompt).with("text", "Overwrite it?"),
