@@ -129,8 +129,10 @@ pub(super) struct TrackedMember {
     pub(super) is_elsewhere: bool,
     /// `isActive` of the team file, and the time at which this value was first seen.
     pub(super) says_active: Option<(bool, Timestamp)>,
-    /// It waits for a person, as its screen shows.
+    /// It waits for a person or for its next try, as its screen shows.
     pub(super) is_blocked: bool,
+    /// It repeats a failed request by itself, as its screen shows.
+    pub(super) is_retrying: bool,
     /// Its last turn ended with an error, and it has got no message since then.
     pub(super) has_failed: bool,
     /// It has passed the check whether it is ready.

@@ -18,10 +18,11 @@ pub struct ScreenFinding {
     pub state: ScreenState,
     /// Name of the rule that matched; empty if none did.
     pub rule: String,
-    /// Text that the rule matched, or the question of a dialog, on one line.
+    /// Text that the rule matched, or its groups `text` and `attempt`, on one line.
     pub evidence: String,
     pub composer: Composer,
-    /// The end of a usage limit as the screen shows it, the group `until`, on one line.
+    /// The end of a usage limit, or of the pause before the next try, as the screen shows it: the
+    /// group `until`, on one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
     /// The question, if the screen shows a dialog.
@@ -44,6 +45,7 @@ impl ScreenFinding {
             ScreenState::Ready
             | ScreenState::Idle
             | ScreenState::Working
+            | ScreenState::Retrying
             | ScreenState::Limited
             | ScreenState::Failed { .. }
             | ScreenState::Unknown => None,
@@ -93,13 +95,11 @@ pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
     };
     let asked =
         matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
-    let until = match rule.state {
-        ScreenState::Limited => rule.group("until", look).map(|until| unframed(&until)),
-        _ => None,
-    };
-    let said = rule.group("text", look).map(|said| unframed(&said));
+    let until = rule.group("until", look).map(|until| unframed(&until));
+    let said: Vec<String> =
+        ["text", "attempt"].iter().filter_map(|name| rule.group(name, look)).collect();
     // The question is more specific than all the text that the patterns match around it.
-    let evidence = said.unwrap_or(evidence);
+    let evidence = if said.is_empty() { evidence } else { unframed(&said.join(" · ")) };
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
     ScreenFinding {
         state: rule.state.clone(),

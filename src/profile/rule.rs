@@ -90,6 +90,8 @@ pub enum ScreenState {
     Idle,
     /// Runs a turn.
     Working,
+    /// Runs a turn, in which it repeats a failed request by itself.
+    Retrying,
     /// Accepts input, but the usage limit of its account is reached.
     Limited,
     /// Accepts input; its last turn has ended with an error.
@@ -108,13 +110,14 @@ pub enum ScreenState {
 }
 
 impl ScreenState {
-    /// Parses `ready`, `idle`, `working`, `limited`, `failed`, `failed:login`, `needs_login`,
-    /// `blocked:REASON` or `dialog:NAME`.
+    /// Parses `ready`, `idle`, `working`, `retrying`, `limited`, `failed`, `failed:login`,
+    /// `needs_login`, `blocked:REASON` or `dialog:NAME`.
     pub fn parse(word: &str) -> Option<ScreenState> {
         Some(match (word, word.split_once(':')) {
             ("ready", _) => ScreenState::Ready,
             ("idle", _) => ScreenState::Idle,
             ("working", _) => ScreenState::Working,
+            ("retrying", _) => ScreenState::Retrying,
             ("limited", _) => ScreenState::Limited,
             ("failed", _) => ScreenState::Failed { needs_login: false },
             ("failed:login", _) => ScreenState::Failed { needs_login: true },
@@ -133,6 +136,7 @@ impl ScreenState {
             ScreenState::Ready
             | ScreenState::Idle
             | ScreenState::Working
+            | ScreenState::Retrying
             | ScreenState::Limited
             | ScreenState::Failed { .. } => true,
             ScreenState::Blocked(_)
@@ -149,6 +153,7 @@ impl fmt::Display for ScreenState {
             ScreenState::Ready => f.write_str("ready"),
             ScreenState::Idle => f.write_str("idle"),
             ScreenState::Working => f.write_str("working"),
+            ScreenState::Retrying => f.write_str("retrying"),
             ScreenState::Limited => f.write_str("limited"),
             ScreenState::Failed { needs_login: false } => f.write_str("failed"),
             ScreenState::Failed { needs_login: true } => f.write_str("failed:login"),
@@ -236,8 +241,8 @@ text_types! {
         named.ok_or_else(|| format!("{FIELD} needs a group `(?<text>…)`"))
     };
     pub(crate) StateText(ScreenState) = |text| {
-        let known = "ready, idle, working, limited, failed, failed:login, needs_login, \
-                     blocked:REASON, dialog:NAME";
+        let known = "ready, idle, working, retrying, limited, failed, failed:login, \
+                     needs_login, blocked:REASON, dialog:NAME";
         ScreenState::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
     };

@@ -18,6 +18,8 @@ use model::time::Timestamp;
 pub(super) enum Activity {
     Idle,
     Working,
+    /// Working, but its provider refuses, and it tries again by itself, with the reason.
+    Retrying(String),
     /// Idle, but its account has reached its usage limit.
     Limited(LimitHit),
     /// Idle, but its last turn ended with this error.
@@ -162,10 +164,12 @@ impl MemberOutbox {
     /// handles a declined shutdown, write the record too.
     fn accept(&mut self, recorded: MemberState) {
         let first = !std::mem::replace(&mut self.accepted, true);
-        let is_special = matches!(
-            self.reported,
-            Some(Activity::Blocked(_) | Activity::Limited(_) | Activity::Failed { .. })
-        );
+        let is_special = match self.reported {
+            Some(Activity::Blocked(_) | Activity::Limited(_) | Activity::Failed { .. }) => true,
+            // Until acceptance its state was not reported.
+            Some(Activity::Retrying(_)) => !first,
+            Some(Activity::Idle | Activity::Working) | None => false,
+        };
         if !(first || self.queue.is_empty()) || is_special {
             return;
         }
@@ -188,8 +192,12 @@ impl MemberOutbox {
     /// transitions to idle only (MSG-12).
     pub(super) fn report(&mut self, me: &Me, activity: Activity, now: Timestamp) {
         let is_new = match (&self.reported, &activity) {
-            // The evidence beside a dialog may change while it is open.
-            (Some(Activity::Blocked(before)), Activity::Blocked(now)) => head(before) != head(now),
+            // The evidence beside a dialog may change while it is open, and the time of the next
+            // try is computed anew.
+            (Some(Activity::Blocked(before)), Activity::Blocked(now))
+            | (Some(Activity::Retrying(before)), Activity::Retrying(now)) => {
+                head(before) != head(now)
+            }
             (Some(Activity::Limited(before)), Activity::Limited(now)) => before.until != now.until,
             (before, now) => before.as_ref() != Some(now),
         };
@@ -205,7 +213,8 @@ impl MemberOutbox {
     fn queue_report(&mut self, me: &Me, activity: &Activity, now: Timestamp) {
         let was = self.reported.clone();
         let has_reason = |activity: &Activity| {
-            matches!(activity, Activity::Blocked(_) | Activity::Failed { .. })
+            use Activity::{Blocked, Failed, Retrying};
+            matches!(activity, Blocked(_) | Failed { .. } | Retrying(_))
         };
         if was.as_ref().is_some_and(has_reason) && !has_reason(activity) {
             self.push(OutboundOp::Remark(None));
@@ -221,19 +230,22 @@ impl MemberOutbox {
             {
                 self.push(OutboundOp::Limit(None));
             }
-            Activity::Idle | Activity::Failed { .. } | Activity::Working | Activity::Blocked(_) => {
-            }
+            _ => {}
         }
         match activity {
             Activity::Blocked(reason) => self.push(OutboundOp::Remark(Some(reason.clone()))),
             // Until acceptance the spawner changes the state.
-            Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } | Activity::Working
-                if !self.accepted => {}
+            _ if !self.accepted => {}
             Activity::Working => self.push(OutboundOp::MoveOn(Cause::Work, None)),
+            Activity::Retrying(reason) => {
+                self.push(OutboundOp::MoveOn(Cause::Work, None));
+                self.push(OutboundOp::Remark(Some(reason.clone())));
+            }
             Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } => {
                 self.push(OutboundOp::MoveOn(Cause::Rest, None));
                 // An error can end a turn before the program is seen at work.
-                let mut has_ended_turn = was == Some(Activity::Working);
+                let mut has_ended_turn =
+                    matches!(was, Some(Activity::Working | Activity::Retrying(_)));
                 let failure = match activity {
                     Activity::Limited(hit) => Some(hit.said.clone()),
                     Activity::Failed { said, needs_login } => {
@@ -263,7 +275,9 @@ fn idle_notice(me: &Me, failure: Option<String>, now: Timestamp) -> Message {
     })
 }
 
-/// Returns the part of a reason before the rule, for example `blocked: dialog:trust`.
+/// Returns the part of a reason before the rule, or before the time of the next try: for example
+/// `blocked: dialog:trust`.
 fn head(reason: &str) -> &str {
-    reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
+    let parts = reason.rsplit_once(" (rule ").or_else(|| reason.rsplit_once(" (next try "));
+    parts.map_or(reason, |(head, _)| head)
 }

@@ -445,7 +445,8 @@ fn of_lead(id: QuestionId) -> String {
 
 fn work(member: &MemberStatus) -> MemberWork {
     let is_busy = match member.state.doing {
-        Doing::Starting | Doing::Working | Doing::Stopping | Doing::Restarting(_) => true,
+        Doing::Starting | Doing::Working | Doing::Retrying => true,
+        Doing::Stopping | Doing::Restarting(_) => true,
         Doing::Waiting(need) => matches!(need, Need::Permission | Need::Plan | Need::Question),
         Doing::Idle | Doing::Running | Doing::Unresponsive | Doing::Ended(_) => false,
     };

@@ -38,11 +38,11 @@ fn interval(rule: HangRule) -> u64 {
     (rule.after_ms / CHECKS).clamp(1, INTERVAL_MS)
 }
 
-/// Returns the task that the member works on. A member that waits for an answer, or for
-/// the end of its usage limit, does not hang.
+/// Returns the task that the member works on. A member that waits for an answer, for the end of its
+/// usage limit or for its next try does not hang.
 fn task_of(seen: &BoardView, name: &MemberName, view: &TrackedMember) -> Option<TaskId> {
-    let works =
-        matches!(view.state, MemberState::Idle | MemberState::Working) && view.limit.is_none();
+    let waits = view.limit.is_some() || view.is_retrying;
+    let works = matches!(view.state, MemberState::Idle | MemberState::Working) && !waits;
     seen.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
 }
 

@@ -48,6 +48,7 @@ pub(super) fn handle_members(
         view.is_ready = record.was_ready();
         view.limit = record.limit().cloned();
         view.is_blocked = record.is_blocked();
+        view.is_retrying = record.retrying().is_some();
         view.has_failed = record.turn_error().is_some();
         if let Some(seen) = record.prompt.as_ref().filter(|seen| leads && !seen.is_announced)
             && view.announced_prompt.replace(seen.since) != Some(seen.since)
@@ -150,6 +151,7 @@ fn view_of(state: &State, record: &MemberRecord) -> TrackedMember {
         is_elsewhere: record.is_elsewhere,
         says_active: None,
         is_blocked: record.is_blocked(),
+        is_retrying: record.retrying().is_some(),
         has_failed: record.turn_error().is_some(),
         announced_prompt: None,
         is_ready: record.was_ready(),

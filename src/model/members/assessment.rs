@@ -17,6 +17,8 @@ const TAKING_UP_MS: u64 = 5_000;
 const NEXT_TURN_MS: u64 = 1_500;
 /// Time after which a member that rests and has not taken its mail does not respond, in ms.
 const UNTAKEN_MS: u64 = 60_000;
+/// The evidence for [`Doing::Retrying`].
+const RETRIES: &str = "its screen shows that it repeats a failed request by itself";
 
 /// The activity of a member.
 #[derive(Debug, Clone, PartialEq, Eq, strum::IntoStaticStr, strum::VariantNames)]
@@ -26,6 +28,8 @@ pub enum Doing {
     Starting,
     /// It has a turn, a task or a message to work on.
     Working,
+    /// In its turn, its program repeats a failed request by itself.
+    Retrying,
     /// It needs a decision or help before it can continue.
     Waiting(Need),
     /// Its program has said or shown that it rests, and nothing is on its way to it.
@@ -82,6 +86,7 @@ impl Doing {
             Doing::Ended(state) => *state != MemberState::Completed,
             Doing::Starting
             | Doing::Working
+            | Doing::Retrying
             | Doing::Idle
             | Doing::Running
             | Doing::Stopping
@@ -112,6 +117,8 @@ pub struct OpenRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScreenSign {
     Working,
+    /// It repeats a failed request by itself, described by this text.
+    Retrying(String),
     Idle,
     /// It shows a dialog or an error, described by this text.
     Waits(Need, String),
@@ -379,8 +386,18 @@ fn failed_turn(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment>
 fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
     let since = Some(record.state_since);
     // A screen that was read now no longer shows what the record says of an earlier one.
-    let reason = record.reason.clone().filter(|_| record.need().is_none());
-    let works = |since, because: &str| Assessment::new(Doing::Working, since, because);
+    let reason = record.reason.clone().filter(|_| !record.is_blocked());
+    let retries = match evidence.screen {
+        Some(ScreenSign::Retrying(said)) => Some(said.as_str()),
+        Some(_) => None,
+        None => record.retrying(),
+    };
+    let works = |since, because: &str| match retries {
+        Some(said) => {
+            Assessment::new(Doing::Retrying, since, RETRIES).with_reason(Some(said.to_owned()))
+        }
+        None => Assessment::new(Doing::Working, since, because),
+    };
     let is_working = record.state == MemberState::Working;
     if !record.reads_mail() {
         return match record.request.task.or(evidence.task) {
@@ -395,13 +412,14 @@ fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
             let since = since.filter(|_| is_working);
             return works(since, "the team file says that it is active");
         }
-        if evidence.screen == Some(&ScreenSign::Working) {
+        if matches!(evidence.screen, Some(ScreenSign::Working | ScreenSign::Retrying(_))) {
             return works(None, "its screen shows that it works");
         }
     }
     // What a native program says in the team file is newer than what the lead has recorded.
     let says_idle = record.is_native() && evidence.is_active == Some(false);
     if is_working && !says_idle {
+        let reason = retries.map(str::to_owned).or(reason);
         return works(since, "it reported that it works").with_reason(reason);
     }
     if let Some(untaken) = untaken(evidence) {

@@ -131,6 +131,13 @@ pub fn end_of(since: Timestamp, until: Option<Timestamp>, refusals: usize) -> Ti
     until.unwrap_or(since.plus_ms(PAUSES_MS[refusals.clamp(1, PAUSES_MS.len()) - 1]))
 }
 
+/// Returns the end of the reason of a run whose program repeats a request by itself; `words` are
+/// those of the program about the time: ` (next try at 14:30:05)` for `in 5s`.
+pub fn next_try(words: Option<&str>, now: Timestamp, zone: &TimeZone) -> String {
+    let at = words.and_then(|words| zoned(parse_until(words, now, zone)?, zone));
+    at.map(|at| at.strftime(" (next try at %H:%M:%S)").to_string()).unwrap_or_default()
+}
+
 fn zoned(at: Timestamp, zone: &TimeZone) -> Option<Zoned> {
     let ms = i64::try_from(at.0).ok()?;
     Some(jiff::Timestamp::from_millisecond(ms).ok()?.to_zoned(zone.clone()))
@@ -316,6 +323,8 @@ mod tests {
         assert_eq!(unknown.describe(&zone), "for an unknown time, next try at 01:39");
         let reported = RateLimit { is_reported: true, ..unknown };
         assert_eq!(reported.describe(&zone), "for an unknown time");
+        assert_eq!(next_try(Some("in 9 seconds"), now(), &zone), " (next try at 01:37:39)");
+        assert_eq!([None, Some("soon")].map(|words| next_try(words, now(), &zone)), ["", ""]);
     }
 
     #[test]

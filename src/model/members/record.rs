@@ -198,6 +198,15 @@ pub fn need_in(reason: &str) -> Option<(Need, &str)> {
     Some((Need::of_screen(what), of_rule.map_or(text, |(_, shown)| shown)))
 }
 
+/// Beginning of the reason of a working run whose program repeats a failed request by itself.
+const RETRYING: &str = "retrying: ";
+
+/// Returns the reason of a working run whose program repeats a failed request by itself; `said` is
+/// what the screen says.
+pub fn retrying_reason(said: &str) -> String {
+    format!("{RETRYING}{said}")
+}
+
 /// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
 const HANGUP: i32 = 1;
@@ -379,9 +388,14 @@ impl MemberRecord {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
     }
 
-    /// Returns true if the program waits for a person, as its screen shows.
+    /// Returns true if the program waits for a person or for its next try, as its screen shows.
     pub fn is_blocked(&self) -> bool {
-        self.need().is_some()
+        self.need().is_some() || self.retrying().is_some()
+    }
+
+    /// Returns what the screen says about the request that the program repeats by itself.
+    pub fn retrying(&self) -> Option<&str> {
+        self.reason.as_deref()?.strip_prefix(RETRYING)
     }
 
     /// Returns what the program waits for, as its screen shows, and the text about it.

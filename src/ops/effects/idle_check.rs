@@ -13,10 +13,11 @@ use crate::members::{presence, profiles};
 use crate::{Context, OpsError, now};
 use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::{Cause, MemberState};
-use model::members::record::MemberRecord;
+use model::members::rate_limit::next_try;
+use model::members::record::{MemberRecord, retrying_reason};
 use profile::{Profile, ScreenFinding, ScreenState, Screenshot, judge, last_words};
 use store::TeamStore;
-use sys::clock::sleep;
+use sys::clock::{self, sleep};
 
 /// Pause between the two reads: between two steps of its work a program can look idle for a moment.
 const RECHECK_DELAY: Duration = Duration::from_millis(1500);
@@ -28,7 +29,8 @@ const LINES: usize = 200;
 /// Reads the screen, and again a moment later if it shows something to record:
 /// - a dialog that the keys of its profile answer becomes a request;
 /// - a permission that a program at rest has asked for is withdrawn;
-/// - a run that waits for a person gets this as the reason of its state, until it no longer does;
+/// - a run that waits for a person, or that repeats a request by itself, gets this as the reason of
+///   its state, until it no longer does;
 /// - a working run that its profile judges idle both times, with the same text and no report in
 ///   between, becomes idle.
 ///
@@ -73,8 +75,12 @@ pub fn check_screen(
     if is_asked || asks && !matches!(first, CheckedScreen::Idle(_)) {
         return Ok(());
     }
+    let next = next_try(finding.until.as_deref(), now(), &clock::local_zone());
     let is_news = match &first {
-        CheckedScreen::Blocked(reason) => before.reason.as_ref() != Some(reason),
+        // The time of the next try follows.
+        CheckedScreen::Blocked(reason) => {
+            before.reason.as_ref().is_none_or(|before| !before.starts_with(reason))
+        }
         CheckedScreen::Idle(_) => asks || has_worked_on(&before) || before.is_blocked(),
         CheckedScreen::Other => before.is_blocked(),
     };
@@ -92,7 +98,9 @@ pub fn check_screen(
         |now: &MemberRecord| now.state_since == before.state_since && now.reason == before.reason;
     let Some(now) = current()?.filter(|now| is_same && unchanged(now)) else { return Ok(()) };
     match first {
-        CheckedScreen::Blocked(reason) => presence::remark(team, name, incarnation, Some(&reason))?,
+        CheckedScreen::Blocked(reason) => {
+            presence::remark(team, name, incarnation, Some(&(reason + &next)))?;
+        }
         CheckedScreen::Idle(_) if asks => close::withdraw_at_rest(team, &now)?,
         CheckedScreen::Idle(_) if has_worked_on(&now) => {
             let reason = Some("its screen shows that it rests");
@@ -115,7 +123,7 @@ fn has_worked_on(record: &MemberRecord) -> bool {
 /// The state of a program, as far as its screen shows it.
 #[derive(Debug, PartialEq, Eq)]
 enum CheckedScreen {
-    /// It waits for a person, for this reason.
+    /// It waits for a person or for its next try, for this reason.
     Blocked(String),
     /// It is idle. The text above the composer; hints below it may change meanwhile.
     Idle(Vec<String>),
@@ -123,7 +131,9 @@ enum CheckedScreen {
 }
 
 fn sign(profile: &Profile, look: &Screenshot, finding: &ScreenFinding) -> CheckedScreen {
-    match finding.blocked_reason() {
+    let is_retrying = finding.state == ScreenState::Retrying;
+    let retrying = || is_retrying.then(|| retrying_reason(&finding.evidence));
+    match finding.blocked_reason().or_else(retrying) {
         Some(reason) => CheckedScreen::Blocked(reason),
         None => match finding.state {
             // The turn of a program at its usage limit has ended, too.

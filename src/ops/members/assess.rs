@@ -217,6 +217,10 @@ pub(crate) fn screen_sign(finding: &ScreenFinding) -> Option<ScreenSign> {
     let what = finding.state.to_string();
     match finding.state {
         ScreenState::Working => Some(ScreenSign::Working),
+        ScreenState::Retrying => {
+            let next = finding.until.as_ref().map(|until| format!(" (next try {until})"));
+            Some(ScreenSign::Retrying(finding.evidence.clone() + &next.unwrap_or_default()))
+        }
         // The turn of a program at its usage limit has ended.
         ScreenState::Ready | ScreenState::Idle | ScreenState::Limited => Some(ScreenSign::Idle),
         ScreenState::Failed { needs_login } => {

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use fixture::sample;
     use model::members::lifecycle::MemberState;
-    use model::members::record::blocked_reason;
+    use model::members::record::{blocked_reason, retrying_reason};
 
     /// ST-06: the label has the word of `status --json`, as far as the record alone says it.
     #[test]
@@ -62,6 +62,7 @@ mod tests {
             (false, MemberState::Idle, None, "running"),
             (true, MemberState::Idle, None, "idle"),
             (true, MemberState::Working, None, "working"),
+            (true, MemberState::Working, Some(retrying_reason("529")), "retrying"),
             (true, MemberState::AwaitingPermission, None, "waiting"),
             (true, MemberState::Idle, Some(dialog), "waiting"),
         ] {

@@ -436,7 +436,7 @@ fn advice(
     };
     match &state.doing {
         Doing::Starting => format!("`phalanx wait {name} --until ready`"),
-        Doing::Working => format!(
+        Doing::Working | Doing::Retrying => format!(
             "`phalanx peek {name}` shows its screen, `phalanx wait {name} --until idle` waits"
         ),
         Doing::Waiting(Need::Login) if record.turn_error().is_some() => format!(

@@ -533,7 +533,7 @@ pub fn teams(ctx: &Context) -> Result<Vec<TeamChoice>, OpsError> {
                 working: team
                     .members
                     .iter()
-                    .filter(|m| m.status.state.doing == Doing::Working)
+                    .filter(|m| matches!(m.status.state.doing, Doing::Working | Doing::Retrying))
                     .count(),
                 members: team.members.len(),
                 requests: team.requests,

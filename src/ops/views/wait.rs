@@ -490,7 +490,7 @@ pub fn first_needs(
             // Its question is not filed yet, or its screen is still empty.
             let screen = record.is_native().then(|| assess::read_screen(ctx, team, record));
             match screen {
-                Some(screen) => !matches!(screen, Some(ScreenSign::Idle | ScreenSign::Working)),
+                Some(screen) => matches!(screen, None | Some(ScreenSign::Waits(..))),
                 None => is_filed_soon || doing == Doing::Starting,
             }
         });

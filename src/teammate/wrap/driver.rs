@@ -249,9 +249,10 @@ impl WrapperDriver<'_> {
                 // May be empty: the sender of an urgent message is warned if the profile has no
                 // such key.
                 let keys = self.profile.keys.interrupt.clone().unwrap_or_default();
-                Some(Event::Interrupted(
-                    self.key(keys, |finding| finding.state == ScreenState::Working),
-                ))
+                let works = |finding: &ScreenFinding| {
+                    matches!(finding.state, ScreenState::Working | ScreenState::Retrying)
+                };
+                Some(Event::Interrupted(self.key(keys, works)))
             }
             Effect::Release => {
                 self.relay.release_keyboard();

@@ -133,6 +133,7 @@ fn limit_on(
         ScreenState::Ready
         | ScreenState::Idle
         | ScreenState::Working
+        | ScreenState::Retrying
         | ScreenState::Failed { .. } => None,
         ScreenState::Blocked(_)
         | ScreenState::Dialog(_)
@@ -267,7 +268,7 @@ fn unlock_for_a_person(state: &mut State) {
     let blocked = state
         .screen
         .as_ref()
-        .and_then(ScreenSnapshot::activity)
+        .and_then(|screen| screen.activity(state.now, &state.zone))
         .filter(|activity| matches!(activity, Activity::Blocked(_)));
     let typed = |step| matches!(step, DeliveryStep::Staged | DeliveryStep::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
@@ -286,7 +287,7 @@ fn report_activity(state: &mut State) {
         .undelivered
         .as_ref()
         .map(|why| Activity::Blocked(format!("blocked: undelivered: {why}")));
-    let activity = screen.activity().map(|activity| {
+    let activity = screen.activity(state.now, &state.zone).map(|activity| {
         if activity == Activity::Idle { stuck.unwrap_or(activity) } else { activity }
     });
     let Some(activity) = activity else { return };

@@ -13,7 +13,8 @@ use jiff::tz::TimeZone;
 use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
 use model::mail::envelope::Envelope;
-use model::members::rate_limit::{LimitHit, end_of};
+use model::members::rate_limit::{LimitHit, end_of, next_try};
+use model::members::record::retrying_reason;
 use model::time::Timestamp;
 use profile::{
     Composer, DialogKeys, MailDelivery, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
@@ -110,18 +111,22 @@ impl ScreenSnapshot {
     }
 
     pub(super) fn works(&self) -> bool {
-        self.finding.state == ScreenState::Working
+        matches!(self.finding.state, ScreenState::Working | ScreenState::Retrying)
     }
 
     pub(super) fn holds_text(&self) -> bool {
         matches!(self.finding.composer, Composer::Holds(_))
     }
 
-    /// Returns the activity; none if the screen is not recognised.
-    pub(super) fn activity(&self) -> Option<Activity> {
+    /// Returns the activity at this time; none if the screen is not recognised.
+    pub(super) fn activity(&self, now: Timestamp, zone: &TimeZone) -> Option<Activity> {
         match &self.finding.state {
             ScreenState::Ready | ScreenState::Idle => Some(Activity::Idle),
             ScreenState::Working => Some(Activity::Working),
+            ScreenState::Retrying => {
+                let next = next_try(self.finding.until.as_deref(), now, zone);
+                Some(Activity::Retrying(retrying_reason(&self.finding.evidence) + &next))
+            }
             ScreenState::Limited => {
                 self.limit.as_ref().map(|limit| Activity::Limited(limit.hit.clone()))
             }

@@ -452,6 +452,58 @@ fn st_03_error_of_a_turn_is_reported_until_the_next_turn() {
     }
 }
 
+/// The screen of a program that tries again by itself.
+fn retrying(attempt: u8, until: &str) -> Event {
+    let mut event = seen(ScreenState::Retrying, Composer::Empty, false);
+    if let Event::Judged { finding, .. } = &mut event {
+        finding.evidence = format!("529 · attempt {attempt}/10");
+        finding.until = Some(until.to_owned());
+    }
+    event
+}
+
+/// ST-08: each attempt is reported once, with its time, as work.
+#[test]
+fn st_08_retries_are_reported_by_attempt_and_are_work() {
+    let reason = |attempt: u8, at: &str| {
+        let said = format!("retrying: 529 · attempt {attempt}/10 (next try at 00:{at})");
+        OutboundOp::Remark(Some(said))
+    };
+    let works = OutboundOp::MoveOn(Cause::Work, None);
+    let mut stand = Stand::idle();
+    stand.at(0, retrying(1, "in 5s"));
+    let effects = stand.at(400, Event::Tick);
+    assert_eq!(complete(&mut stand, &effects), [works.clone(), reason(1, "16:45")]);
+    assert_eq!(stand.at(1000, retrying(1, "in 4s")), [], "the same attempt");
+    let effects = stand.at(1000, retrying(2, "in 9s"));
+    assert_eq!(complete(&mut stand, &effects), [works, reason(2, "16:51")]);
+    stand.see(0, ScreenState::Idle, Composer::Empty);
+    let effects = stand.at(400, Event::Tick);
+    let ops = complete(&mut stand, &effects);
+    let rests = [OutboundOp::Remark(None), OutboundOp::MoveOn(Cause::Rest, None)];
+    assert_eq!(ops[..2], rests);
+    assert!(matches!(&ops[2..], [OutboundOp::Send(_)]), "its turn has ended: {ops:?}");
+    let mut stand = Stand::submitted();
+    assert_eq!(stand.at(10, retrying(1, "in 5s")), delivered(), "the message began the turn");
+}
+
+/// ST-08: a start can be accepted while the program tries again.
+#[test]
+fn st_08_retries_before_the_acceptance_are_reported_after_it() {
+    let mut stand = Stand::idle();
+    (stand.state.outbox.accepted, stand.state.outbox.reported) = (false, None);
+    stand.state.outbox.up = false;
+    stand.at(0, retrying(1, "in 5s"));
+    let effects = stand.at(400, Event::Tick);
+    assert_eq!(complete(&mut stand, &effects), [OutboundOp::Hello]);
+    let effects = stand.at(0, Event::Member(MemberEvent::Accepted(MemberState::Idle)));
+    let ops = complete(&mut stand, &effects);
+    assert_eq!(ops[0], OutboundOp::MoveOn(Cause::Work, None));
+    assert!(matches!(&ops[1..], [OutboundOp::Remark(Some(_))]), "{ops:?}");
+    let effects = stand.at(0, Event::Member(MemberEvent::Accepted(MemberState::Working)));
+    assert_eq!(effects, [], "once");
+}
+
 #[test]
 fn limited_program_agrees_to_a_shutdown() {
     let mut stand = Stand::idle();

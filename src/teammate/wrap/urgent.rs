@@ -139,6 +139,9 @@ mod tests {
             !interrupts(&mut stand(ScreenState::Working, false), Event::Tick, START.plus_ms(5000)),
             "not urgent"
         );
+        // ST-08: its retries can last.
+        let mut retries = stand(ScreenState::Retrying, true);
+        assert!(interrupts(&mut retries, Event::Tick, START.plus_ms(5000)));
         let mut state = stand(ScreenState::Working, true);
         react(&mut state, Event::PersonTyped, START.plus_ms(1));
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(2000)));

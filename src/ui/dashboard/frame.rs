@@ -168,10 +168,10 @@ impl Dashboard {
             }
             spans.push(Span::styled(words, theme.style(tone)));
         };
-        for doing in [Doing::Working, Doing::Running, Doing::Idle] {
+        for doing in [Doing::Working, Doing::Retrying, Doing::Running, Doing::Idle] {
             let (symbol, tone) = theme.member_state(&doing);
             let number = count(doing.clone());
-            if number > 0 || doing != Doing::Running {
+            if number > 0 || matches!(doing, Doing::Working | Doing::Idle) {
                 part(tone, format!("{symbol} {number}"));
             }
         }

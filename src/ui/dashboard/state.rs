@@ -237,7 +237,7 @@ impl Dashboard {
                     .attention
                     .iter()
                     .position(|item| item.member.as_ref() == Some(&member.name));
-                let is_idle = member.state.doing != Doing::Working;
+                let is_idle = !matches!(member.state.doing, Doing::Working | Doing::Retrying);
                 (waiting.unwrap_or(usize::MAX), is_over(&member.state.doing), is_idle)
             }),
             MemberOrder::Age => members.sort_by_key(|member| {

@@ -176,6 +176,7 @@ impl Theme {
     pub(super) fn member_state(self, doing: &Doing) -> (&'static str, Tone) {
         let (symbol, ascii, tone) = match doing {
             Doing::Working => ("▶", ">", Tone::Working),
+            Doing::Retrying => ("⋯", "-", Tone::Waiting),
             Doing::Running => ("▷", "r", Tone::Working),
             Doing::Idle => ("○", "o", Tone::Plain),
             Doing::Starting => ("◌", ".", Tone::Dim),
@@ -239,6 +240,7 @@ mod tests {
             let restart = PlannedRestart { failures: 1, at: Timestamp(0) };
             let states = [
                 Doing::Working,
+                Doing::Retrying,
                 Doing::Running,
                 Doing::Idle,
                 Doing::Starting,

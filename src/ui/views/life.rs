@@ -20,9 +20,8 @@ pub(crate) fn span(ms: u64) -> String {
 pub(crate) fn state_tint(doing: &Doing) -> Tint {
     match doing {
         Doing::Working | Doing::Running => Tint::Good,
-        Doing::Waiting(_) | Doing::Unresponsive | Doing::Stopping | Doing::Restarting(_) => {
-            Tint::Warn
-        }
+        Doing::Waiting(_) | Doing::Unresponsive | Doing::Stopping => Tint::Warn,
+        Doing::Retrying | Doing::Restarting(_) => Tint::Warn,
         Doing::Starting | Doing::Idle | Doing::Ended(MemberState::Completed) => Tint::Plain,
         Doing::Ended(_) => Tint::Bad,
     }

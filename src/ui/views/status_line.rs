@@ -43,7 +43,7 @@ impl TeamFigures {
             counts.stale,
         ];
         TeamFigures {
-            working: members(|doing| *doing == Doing::Working),
+            working: members(|doing| matches!(doing, Doing::Working | Doing::Retrying)),
             requests: status.requests,
             // A lead removes a member that failed from the team, which then is among those that
             // left.

@@ -1,6 +1,7 @@
 //! Hang detection, on a simulated clock.
 
 use super::*;
+use model::members::record::retrying_reason;
 use model::team::settings::{OnHang, Settings};
 use ops::effects::health::Silence;
 
@@ -80,6 +81,16 @@ fn change_question_and_task_end_restart_the_hang_timer() {
     react(&mut state, Event::Members(vec![working()]), NOW);
     react(&mut state, Event::Board(board(TaskState::Completed)), NOW);
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(9_000_000)), []);
+}
+
+/// ST-08: however long the provider refuses, and whatever the screen shows.
+#[test]
+fn st_08_member_that_tries_again_by_itself_does_not_hang() {
+    let mut state = at_work(OnHang::Restart);
+    let reason = Some(retrying_reason("529 refused · attempt 5/10"));
+    react(&mut state, Event::Members(vec![MemberRecord { reason, ..working() }]), NOW);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(CHECK_MS)), [], "it is not looked at");
+    assert_eq!(react(&mut state, activity(1), NOW.plus_ms(9_000_000)), []);
 }
 
 #[test]

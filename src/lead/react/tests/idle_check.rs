@@ -1,6 +1,7 @@
 //! Screen checks of native members, on a simulated clock.
 
 use super::*;
+use model::members::record::retrying_reason;
 
 /// A member that was started long ago and works since now.
 fn working(name: &str, profile: &str) -> MemberRecord {
@@ -70,6 +71,16 @@ fn pm_03_st_04_idle_native_member_is_checked_for_questions_in_its_first_minutes(
         assert!(checks < 40, "a member at rest costs nothing later");
     }
     assert_eq!(checks, 34, "each second for 30 s, then 50, 70, 90 and 110 s after its start");
+}
+
+/// ST-08: the end of the retries is seen soon.
+#[test]
+fn st_08_native_member_that_tries_again_is_checked_every_5_s() {
+    let reason = Some(retrying_reason("529 refused · attempt 5/10"));
+    let mut state = lead(vec![MemberRecord { reason, ..working("ann", "claude") }]);
+    let first = NOW.plus_ms(5_000);
+    assert_eq!(looks(&react(&mut state, Event::Tick, first)), 1);
+    assert_eq!(state.next_tick(), Some(first.plus_ms(5_000)));
 }
 
 #[test]

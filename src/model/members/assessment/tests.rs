@@ -9,7 +9,7 @@ use crate::members::lifecycle::MemberState::{
 use crate::members::placement::ProcessId;
 use crate::members::prompt::PromptSeen;
 use crate::members::rate_limit::RateLimit;
-use crate::members::record::{ExitRecord, StartRecord, blocked_reason};
+use crate::members::record::{ExitRecord, StartRecord, blocked_reason, retrying_reason};
 use crate::members::usage::{MemberUsage, TranscriptState, TurnError};
 use crate::sample;
 use strum::VariantArray;
@@ -255,6 +255,21 @@ fn each_combination_of_evidence_has_one_state() {
             &[|c| c.is_active = Some(true), failed, |c| c.screen = Some(ScreenSign::Working)],
             Doing::Working,
         ),
+        // ST-08: a program that tries again by itself works.
+        ("codex", Working, &[retries], Doing::Retrying),
+        ("codex", Working, &[retries, asks], waits(Need::Permission)),
+        ("codex", ShutdownRequested, &[retries], Doing::Stopping),
+        ("claude", Working, &[|c| c.is_active = Some(true), retries], Doing::Retrying),
+        ("claude", Working, &[|c| c.is_active = Some(true), retries, failed], Doing::Retrying),
+        ("claude", Working, &[|c| c.is_active = Some(false), retries], Doing::Idle),
+        // A screen that was read now is newer than the record.
+        ("claude", Idle, &[|c| c.is_active = Some(false), retry_screen], Doing::Retrying),
+        (
+            "claude",
+            Working,
+            &[|c| c.is_active = Some(true), retries, |c| c.screen = Some(ScreenSign::Working)],
+            Doing::Working,
+        ),
         // The board does not decide for an agent: its turn can end before its task.
         ("codex", Idle, &[|c| c.task = Some(TaskId(3))], Doing::Idle),
         // Workers.
@@ -297,6 +312,14 @@ fn login_screen() -> Option<ScreenSign> {
 
 fn undelivered() -> String {
     "blocked: undelivered: the submit key had no effect".to_owned()
+}
+
+fn retries(case: &mut Case) {
+    case.reason = Some(retrying_reason("529 · attempt 5/10"));
+}
+
+fn retry_screen(case: &mut Case) {
+    case.screen = Some(ScreenSign::Retrying("529 · attempt 6/10".to_owned()));
 }
 
 fn failed(case: &mut Case) {
@@ -458,6 +481,15 @@ fn reason_and_time_are_those_of_the_evidence_that_decided() {
     let mut case = Case::of("codex", Idle);
     mail(&mut case);
     assert_eq!(case.assess().reason.as_deref(), Some("1 message on the way to it"));
+    let retrying: [(Change, &str); 2] =
+        [(retries, "529 · attempt 5/10"), (retry_screen, "529 · attempt 6/10")];
+    for (change, said) in retrying {
+        let mut case = Case::of("claude", Working);
+        case.is_active = Some(true);
+        change(&mut case);
+        assert_eq!(case.assess().reason.as_deref(), Some(said));
+        assert!(!case.assess().doing.needs_attention());
+    }
     let mut case = Case::of("shell", Failed);
     (case.restart, case.reason) = (true, Some("exit code 3".to_owned()));
     let reason = case.assess().reason;

@@ -8,6 +8,7 @@ use super::*;
 use fixture::sample;
 use model::members::assessment::assess;
 use model::members::lifecycle::MemberState;
+use model::members::record::retrying_reason;
 use model::members::usage;
 use profile::{self, Screen};
 
@@ -109,6 +110,7 @@ fn st_01_recorded_screens_say_what_their_programs_are_doing() {
             let finding = judge(&profile, &screen.look(60_000));
             let expected = match state {
                 "working" => Doing::Working,
+                "retrying" => Doing::Retrying,
                 "ready" | "idle" | "limited" => Doing::Idle,
                 "needs_login" | "failed:login" => Doing::Waiting(Need::Login),
                 "dialog:permission" => Doing::Waiting(Need::Permission),
@@ -125,9 +127,10 @@ fn st_01_recorded_screens_say_what_their_programs_are_doing() {
                 ScreenState::Failed { needs_login } => {
                     Some(usage::failed_reason(&finding.evidence, needs_login))
                 }
+                ScreenState::Retrying => Some(retrying_reason(&finding.evidence)),
                 _ => finding.blocked_reason(),
             };
-            if finding.state == ScreenState::Working {
+            if matches!(finding.state, ScreenState::Working | ScreenState::Retrying) {
                 wrapped.state = MemberState::Working;
             }
             let found = decide(&wrapped, None, None, None);

@@ -1,7 +1,7 @@
 //! Rules for turns that ended with an error, on recordings of the real programs.
 
 use super::*;
-use profile::{Screenshot, builtin};
+use profile::{ScreenState, Screenshot, builtin};
 
 /// The screen of a recording.
 fn recorded(program: &str, name: &str) -> Screenshot {
@@ -25,7 +25,7 @@ fn st_03_error_of_a_turn_is_a_state_with_the_words_of_the_program() {
         ("opencode", "key_refused", "failed:login", "invalid x-api-key"),
         ("opencode", "refused", "failed", "This key has no permission to use the model."),
         ("opencode", "too_long", "failed", "Session too large to compact"),
-        ("opencode", "retrying", "blocked:api-error", "Internal server error."),
+        ("opencode", "retrying", "retrying", "Internal server error. · attempt #3"),
         ("aider", "key_refused", "failed:login", "Check your API key."),
         ("aider", "refused", "failed", "This key has no permission to use the model."),
         ("aider", "limited", "failed", "The usage limit has been reached"),
@@ -46,6 +46,29 @@ fn st_03_error_of_a_turn_is_a_state_with_the_words_of_the_program() {
         let (found, evidence) = judged(program, &recorded(program, name));
         assert_eq!(found, state, "{program}/{name}: {evidence}");
         assert!(evidence.contains(words), "{program}/{name}: {evidence}");
+    }
+}
+
+/// ST-08: a program that repeats a failed request by itself says which error, and which attempt.
+#[test]
+fn st_08_retry_is_a_state_with_error_attempt_and_time() {
+    let below = "529 {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\
+                 \"message\":\"refused by the stand-in\"}} · attempt 5/10";
+    let codex = "Unexpected status 401 Unauthorized: invalid x-api-key, url: \
+                 http://127.0.0.1:8377/v1/responses · Reconnecting... 2/5";
+    let aider = "InternalServerError: OpenAIException - Internal server error. · \
+                 Retrying in 2.0 seconds";
+    for (program, name, words, until) in [
+        ("claude", "retrying", "529 refused by the stand-in · attempt 5/10", Some("in 5s")),
+        ("claude", "retrying_below", below, Some("in 9 seconds")),
+        ("claude", "key_refused", "API error · attempt 7/10", Some("in 26s")),
+        ("opencode", "retrying", "Internal server error. · attempt #3", Some("in 5s")),
+        ("codex", "reconnecting", codex, None),
+        ("aider", "retrying", aider, None),
+    ] {
+        let found = judge(&builtin(program).expect("built in"), &recorded(program, name));
+        assert_eq!(found.state, ScreenState::Retrying, "{program}/{name}");
+        assert_eq!((found.evidence.as_str(), found.until.as_deref()), (words, until));
     }
 }
 
