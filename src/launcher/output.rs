@@ -1,9 +1,9 @@
-//! Starts the program on its terminal. On a pty of our own it logs the output and serves it to
-//! viewers, without interpreting it.
+//! Starts the program on its terminal. On a pty of our own it logs the output, serves it to
+//! viewers, and types the answers to the queries in it.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +20,8 @@ use sys::proc::{self, Process};
 
 /// Maximum number of bytes per read from the terminal.
 const CHUNK: usize = 64 * 1024;
+/// Maximum number of reads whose answers wait until the program reads its input.
+const WAITING_ANSWERS: usize = 16;
 /// Time allowed for sending the exit status to viewers.
 const EXIT_SEND: Duration = Duration::from_millis(500);
 
@@ -129,7 +131,7 @@ impl OwnPty {
     }
 
     /// Copies the output into the log and to the viewers on a thread, which signals its end on
-    /// `ended`.
+    /// `ended`. Types the answers to queries on another one.
     fn open(
         master: PtyMaster,
         size: (u16, u16),
@@ -138,6 +140,12 @@ impl OwnPty {
     ) -> io::Result<OwnPty> {
         let mut reader = master.reader()?;
         let broadcaster = Arc::new(Broadcaster::new(master, size));
+        let (typist, answers) = sync_channel::<Vec<u8>>(WAITING_ANSWERS);
+        let typed = broadcaster.clone();
+        // A thread of its own, because a program that does not read its input blocks the writer.
+        thread::Builder::new()
+            .name("answers".to_owned())
+            .spawn(move || answers.iter().try_for_each(|answer| typed.type_in(&answer)))?;
         let (sender, ended) = channel();
         let shown = broadcaster.clone();
         let team = run.team.clone();
@@ -154,7 +162,11 @@ impl OwnPty {
                     // The journal may be unwritable as well.
                     let _ = team.record(warning.with("text", text));
                 }
-                shown.feed(bytes);
+                let answers = shown.feed(bytes);
+                if !answers.is_empty() {
+                    // Fails if the program does not read its input: then these answers are lost.
+                    let _ = typist.try_send(answers);
+                }
             });
             // Fails if `OwnPty` has been dropped.
             let _ = sender.send(());

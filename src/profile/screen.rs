@@ -1,36 +1,45 @@
 //! A terminal model that turns the output of a program into a [`Screenshot`]. It has no clock:
 //! the caller passes the time since the last output.
 
-use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
 
 use super::snapshot::{ReportedProgress, Screenshot};
+use model::members::query::QueryFilter;
 
 /// Maximum length of a stored title in characters.
 const TITLE: usize = 256;
 
 /// A terminal that is never displayed, only read.
-pub struct Screen(Parser<Beside>);
+pub struct Screen(Parser<Beside>, QueryFilter);
 
-/// Output that is not drawn: title, progress and terminal queries.
+/// Output that is not drawn: title and progress.
 #[derive(Default)]
 struct Beside {
     title: String,
     progress: Option<ReportedProgress>,
-    /// Pending replies to queries.
-    answers: Vec<u8>,
 }
 
 impl Screen {
     /// Creates an empty screen with at least two rows and columns. With one row, vt100 0.16.2
     /// panics on a line that is too long for it.
     pub fn new(rows: u16, cols: u16) -> Screen {
-        Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
+        let parser = Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default());
+        Screen(parser, QueryFilter::default())
     }
 
-    /// Processes output of the program.
+    /// Processes output of a program whose queries another terminal answers.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.0.process(bytes);
+    }
+
+    /// Processes output of a program that has no other terminal, and returns the answers to its
+    /// queries. Programs wait for these before they draw anything.
+    pub fn feed_and_answer(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let Screen(parser, queries) = self;
+        queries.pass(bytes, |part| {
+            parser.process(part);
+            parser.screen().cursor_position()
+        })
     }
 
     /// Sets the size of the terminal.
@@ -83,23 +92,6 @@ impl Screen {
         output.extend(progress.iter().flat_map(|n| format!("\x1b]9;4;{n}\x1b\\").into_bytes()));
         output.extend(screen.state_formatted());
         output
-    }
-
-    /// Returns true if the output contains a terminal query, to which the program expects a reply.
-    pub fn asks(bytes: &[u8]) -> bool {
-        memchr_iter(0x1b, bytes).any(|escape| {
-            let after = bytes[escape + 1..].iter();
-            let mut rest =
-                after.skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
-            matches!(rest.next(), Some(b'n' | b'c'))
-        })
-    }
-
-    /// Returns the replies to all queries since the last call: cursor position, device attributes,
-    /// device status. Programs wait for these before they draw anything. If the output also goes to
-    /// a real terminal, that terminal replies, and these replies must not be sent.
-    pub fn take_answers(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0.callbacks_mut().answers)
     }
 }
 
@@ -156,27 +148,6 @@ impl Callbacks for Beside {
                 b"4" => Some(ReportedProgress::Paused),
                 _ => None,
             };
-        }
-    }
-
-    fn unhandled_csi(
-        &mut self,
-        screen: &mut vt100::Screen,
-        first: Option<u8>,
-        _: Option<u8>,
-        params: &[&[u16]],
-        last: char,
-    ) {
-        let number = params.first().and_then(|p| p.first()).copied().unwrap_or(0);
-        let (row, col) = screen.cursor_position();
-        match (first, last, number) {
-            (None, 'n', 6) => self.answers.extend(format!("\x1b[{};{}R", row + 1, col + 1).bytes()),
-            (Some(b'?'), 'n', 6) => {
-                self.answers.extend(format!("\x1b[?{};{}R", row + 1, col + 1).bytes())
-            }
-            (None, 'n', 5) => self.answers.extend(b"\x1b[0n"),
-            (None, 'c', 0) => self.answers.extend(b"\x1b[?62;22c"),
-            (_, _, _) => {}
         }
     }
 }

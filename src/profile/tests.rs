@@ -399,7 +399,9 @@ fn msg_11_drawn_cursor_counts_if_the_terminal_cursor_is_hidden() {
 #[test]
 fn screen_tracks_title_and_progress_and_answers_queries() {
     let mut screen = Screen::new(5, 20);
-    screen.feed(b"\x1b]0;a title\x07\x1b]9;4;1;50\x07\x1b[?1049h\x1b[?2004hab\x1b[6n\x1b[c");
+    let answers = screen.feed_and_answer(
+        b"\x1b]0;a title\x07\x1b]9;4;1;50\x07\x1b[?1049h\x1b[?2004hab\x1b[6n\x1b[c",
+    );
     let seen = screen.look(7);
     assert_eq!(
         (seen.title.as_str(), seen.progress, seen.quiet_ms),
@@ -407,20 +409,9 @@ fn screen_tracks_title_and_progress_and_answers_queries() {
     );
     assert!(seen.alternate && seen.bracketed_paste);
     assert_eq!((seen.rows[0].as_str(), seen.cursor), ("ab", (0, 2)));
-    assert_eq!(screen.take_answers(), b"\x1b[1;3R\x1b[?62;22c");
-    assert_eq!(screen.take_answers(), b"");
+    assert_eq!(answers, b"\x1b[1;3R\x1b[?62;22c");
     screen.feed(b"\x1b]9;4;0\x07");
     assert_eq!(screen.look(0).progress, ReportedProgress::None);
-}
-
-#[test]
-fn terminal_queries_are_detected_in_output() {
-    for asks in ["\x1b[6n", "x\x1b[?6nx", "\x1b[c", "\x1b[>0c", "\x1b[31mx\x1b[5n"] {
-        assert!(Screen::asks(asks.as_bytes()), "{asks:?}");
-    }
-    for silent in ["", "[6n", "x\x1b[6", "\x1b[31mnc\x1b[0m", "\x1b[2J\x1b[1;1Hn"] {
-        assert!(!Screen::asks(silent.as_bytes()), "{silent:?}");
-    }
 }
 
 static BUILT_IN: LazyLock<Vec<Profile>> =

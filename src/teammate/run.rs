@@ -8,7 +8,6 @@ use crate::words::AgentRole;
 use crate::wrap::{self, WrapperDriver};
 use model::id::MemberName;
 use model::members::mode::Mode;
-use model::members::placement::BackendKind;
 use model::members::record::LaunchRequest;
 use ops::starting::agent_lead::AgentLead;
 use ops::{self, Context, OpsError, TeamStore};
@@ -43,9 +42,7 @@ pub fn serve_member(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i
         let session = SessionOptions { mode, model, load: record.session };
         return Ok(acp::open(ctx, team, start, session)?.serve());
     }
-    // In a pane, tmux or iTerm2 answers the program's terminal queries.
-    let answers = record.backend == BackendKind::Pty;
-    Ok(wrap::open(ctx, team, start, answers)?.serve())
+    Ok(wrap::open(ctx, team, start)?.serve())
 }
 
 /// A running agent lead: an agent that leads the team. The lead's own loop runs beside it.
@@ -74,7 +71,7 @@ pub fn start_agent_lead<'a>(
     if agent.profile.runs == Runs::Acp {
         return Ok(RunningAgentLead::Acp(Box::new(start_acp_lead(ctx, team, agent)?)));
     }
-    let driver = wrap::open(ctx, team, start_of(agent), false)?;
+    let driver = wrap::open(ctx, team, start_of(agent))?;
     Ok(RunningAgentLead::Wrapped(Box::new(WrappedLead(driver))))
 }
 

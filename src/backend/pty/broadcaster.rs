@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::screen::LiveScreen;
 use super::wire::LauncherMessage;
 use model::members::input::Input;
+use model::members::query::QueryFilter;
 use sys::child::{ChildExit, PtyMaster};
 use sys::clock::Deadline;
 
@@ -47,6 +48,7 @@ enum Outbox {
 
 struct BroadcastState {
     screen: LiveScreen,
+    queries: QueryFilter,
     viewers: BTreeMap<ViewerId, ViewerState>,
     next: u64,
     end: Option<ChildExit>,
@@ -80,6 +82,7 @@ impl Broadcaster {
     pub fn new(master: PtyMaster, home: (u16, u16)) -> Broadcaster {
         let state = BroadcastState {
             screen: LiveScreen::new(home),
+            queries: QueryFilter::default(),
             viewers: BTreeMap::new(),
             next: 0,
             end: None,
@@ -91,20 +94,29 @@ impl Broadcaster {
         self.master.tty_name()
     }
 
-    /// Draws the program's output and queues it for all viewers.
-    pub fn feed(&self, bytes: &[u8]) {
+    /// Draws the program's output and queues it for all viewers, without the queries in it (PT-10).
+    /// Returns the answers to these, which the caller types.
+    pub fn feed(&self, bytes: &[u8]) -> Vec<u8> {
         let mut state = self.state();
-        let afresh = state.screen.process(bytes);
-        for ViewerState { outbox, .. } in state.viewers.values_mut() {
+        let BroadcastState { screen, queries, viewers, .. } = &mut *state;
+        let mut shown = Vec::new();
+        let mut afresh = false;
+        let answers = queries.pass(bytes, |part| {
+            afresh |= screen.process(part);
+            shown.extend_from_slice(part);
+            screen.cursor()
+        });
+        for ViewerState { outbox, .. } in viewers.values_mut() {
             match outbox {
-                Outbox::Bytes(pending) if !afresh && pending.len() + bytes.len() <= PENDING => {
-                    pending.extend_from_slice(bytes);
+                Outbox::Bytes(pending) if !afresh && pending.len() + shown.len() <= PENDING => {
+                    pending.extend_from_slice(&shown);
                 }
                 Outbox::Bytes(_) => *outbox = Outbox::Screen,
                 Outbox::Screen | Outbox::ScreenOfKnownSize => (),
             }
         }
         self.changed.notify_all();
+        answers
     }
 
     /// Notifies the viewers that the program has exited. Waits until all of them have left, at most
@@ -131,7 +143,7 @@ impl Broadcaster {
     }
 
     /// Writes keys to the terminal. Blocks while the program does not read its input.
-    pub(super) fn type_in(&self, keys: &[u8]) -> io::Result<()> {
+    pub fn type_in(&self, keys: &[u8]) -> io::Result<()> {
         self.master.write_all(keys)
     }
 
@@ -265,6 +277,22 @@ mod tests {
         terminal.leave(viewer);
         assert_eq!(terminal.next(follower), size(6, 30), "resized between size and screen");
         output(terminal.next(follower));
+    }
+
+    #[test]
+    fn pt_10_queries_are_answered_once_with_any_number_of_viewers() {
+        let terminal = broadcaster();
+        let mut viewers = Vec::new();
+        for _ in 0..3 {
+            assert_eq!(terminal.feed(b"\x1b[2;1Hab\x1b[6n\x1b]11;"), b"\x1b[2;3R");
+            assert_eq!(terminal.feed(b"?\x07\x1b[1mc"), b"\x1b]11;rgb:0000/0000/0000\x07");
+            for viewer in &viewers {
+                assert_eq!(output(terminal.next(*viewer)), "\x1b[2;1Hab\x1b[1mc");
+            }
+            let viewer = terminal.join(HOME);
+            assert!(output(terminal.next(viewer)).contains("hello"));
+            viewers.push(viewer);
+        }
     }
 
     #[test]

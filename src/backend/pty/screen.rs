@@ -47,6 +47,11 @@ impl LiveScreen {
         before != self.terminal.screen().alternate_screen()
     }
 
+    /// Row and column of the cursor, counted from 0.
+    pub(crate) fn cursor(&self) -> (u16, u16) {
+        self.terminal.screen().cursor_position()
+    }
+
     /// Takes another size, clamped to the limits; returns it if it differs from the current one.
     pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> Option<(u16, u16)> {
         let size = (rows.clamp(ROWS.0, ROWS.1), cols.clamp(COLS.0, COLS.1));

@@ -235,8 +235,7 @@ impl<'l> LearningSession<'l> {
     }
 
     fn print(&mut self, output: &[u8]) {
-        self.screen.feed(output);
-        let answers = self.screen.take_answers();
+        let answers = self.screen.feed_and_answer(output);
         if !answers.is_empty() {
             self.program.type_in(answers);
         }

@@ -11,6 +11,7 @@ pub mod need;
 pub mod placeholder;
 pub mod placement;
 pub mod prompt;
+pub mod query;
 pub mod rate_limit;
 pub mod readiness;
 pub mod record;

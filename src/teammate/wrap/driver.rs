@@ -51,8 +51,7 @@ pub(in super::super) struct WrapperDriver<'a> {
     queue: InputQueue<WrapperInput>,
 }
 
-/// Starts the program. If it `answers`, the wrapper answers terminal queries itself, because no
-/// terminal emulator is attached.
+/// Starts the program. Our terminal answers its queries.
 ///
 /// # Errors
 ///
@@ -61,7 +60,6 @@ pub(in super::super) fn open<'a>(
     ctx: &'a Context,
     team: &'a TeamStore,
     start: ProgramStart,
-    answers: bool,
 ) -> Result<WrapperDriver<'a>, OpsError> {
     let myself = start.identity(team);
     let ProgramStart { me, profile, argv, env, role, .. } = start;
@@ -72,7 +70,7 @@ pub(in super::super) fn open<'a>(
     let queue = InputQueue::default();
     // Nothing may fail once the program runs: no process would be left to end it.
     let turn_from = (team.journal_end()?, ops::now());
-    let relay = PtyRelay::open(&program, answers, &queue.inputs()).map_err(refused)?;
+    let relay = PtyRelay::open(&program, &queue.inputs()).map_err(refused)?;
     let state = State::new(myself, profile.paste).by(&profile).on(role);
     let state = State { zone: clock::local_zone(), ..state };
     Ok(WrapperDriver {

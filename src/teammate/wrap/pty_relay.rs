@@ -25,8 +25,6 @@ const SIZE: (u16, u16) = (50, 200);
 const CHUNK: usize = 64 * 1024;
 /// Number of bytes buffered before they are parsed: larger batches are cheaper.
 const BACKLOG: usize = 256 * 1024;
-/// Maximum length of a terminal query in bytes.
-const QUESTION: usize = 16;
 /// Time to wait for remaining output after exit: a child that the program left behind may keep the
 /// pty open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
@@ -67,14 +65,12 @@ struct Drawn {
     backlog: Vec<u8>,
     /// Set if the driver has been notified since its last snapshot.
     notified: bool,
-    /// Types the answers to terminal queries, if no terminal emulator does.
-    answers: Option<Sender<TypingJob>>,
     /// Measures the time since the last output.
     last: Deadline,
 }
 
 impl Drawn {
-    /// Parses the backlog and answers terminal queries in it.
+    /// Parses the backlog.
     fn catch_up(&mut self) {
         let (screen, backlog) = (&mut self.screen, &self.backlog);
         if catch_unwind(AssertUnwindSafe(|| screen.feed(backlog))).is_err() {
@@ -84,10 +80,6 @@ impl Drawn {
             self.screen = Screen::new(rows, cols);
         }
         self.backlog.clear();
-        let answers = self.screen.take_answers();
-        if let Some(typist) = self.answers.as_ref().filter(|_| !answers.is_empty()) {
-            let _ = typist.send(TypingJob::Keys(answers));
-        }
     }
 }
 
@@ -114,15 +106,13 @@ pub(super) struct PtyRelay {
 
 impl PtyRelay {
     /// Starts the program on a pty of our terminal's size and connects the two. Must be called on
-    /// the main thread before other threads exist. `answers`: answer terminal queries, since no
-    /// terminal emulator is attached.
+    /// the main thread before other threads exist.
     ///
     /// # Errors
     ///
     /// Our terminal cannot be opened, or the program cannot be started.
     pub(super) fn open(
         program: &Program,
-        answers: bool,
         inputs: &Inputs<WrapperInput>,
     ) -> Result<PtyRelay, String> {
         let raw = RawTerminal::enter().map_err(|e| format!("no terminal: {e}"))?;
@@ -130,14 +120,8 @@ impl PtyRelay {
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);
         let (process, master) = started.map_err(|e| error_chain(&e))?;
-        let joined = PtyRelay::join(
-            process,
-            Arc::new(master),
-            (raw, display),
-            (rows, cols),
-            answers,
-            inputs,
-        );
+        let joined =
+            PtyRelay::join(process, Arc::new(master), (raw, display), (rows, cols), inputs);
         joined.map_err(|e| {
             proc::end_tree(process, true, Duration::ZERO);
             child::wait(process);
@@ -150,7 +134,6 @@ impl PtyRelay {
         master: Arc<PtyMaster>,
         (raw, display): (RawTerminal, Display),
         (rows, cols): (u16, u16),
-        answers: bool,
         inputs: &Inputs<WrapperInput>,
     ) -> io::Result<PtyRelay> {
         let (typist, jobs) = channel();
@@ -158,7 +141,6 @@ impl PtyRelay {
             screen: Screen::new(rows, cols),
             backlog: Vec::new(),
             notified: false,
-            answers: answers.then(|| typist.clone()),
             last: Deadline::after(Duration::MAX),
         }));
         let keyboard = Arc::new(Mutex::new(Keyboard { held: None, last: None }));
@@ -303,16 +285,12 @@ impl OutputThread {
         }
     }
 
-    /// Buffers output for the screen. Parses at once if the program waits for the answer to a
-    /// query.
+    /// Buffers output for the screen.
     fn draw(&self, bytes: &[u8]) {
         let mut drawn = lock(&self.drawn);
         drawn.last = Deadline::after(Duration::MAX);
         drawn.backlog.extend_from_slice(bytes);
-        // A query may be split across two reads.
-        let from = drawn.backlog.len().saturating_sub(bytes.len() + QUESTION);
-        let asks = drawn.answers.is_some() && Screen::asks(&drawn.backlog[from..]);
-        if asks || drawn.backlog.len() >= BACKLOG {
+        if drawn.backlog.len() >= BACKLOG {
             drawn.catch_up();
         }
         if !std::mem::replace(&mut drawn.notified, true) {

@@ -113,6 +113,33 @@ fn keys_arrive_byte_for_byte() {
 }
 
 #[test]
+fn pt_10_launcher_answers_queries_with_and_without_viewers() {
+    let member = Member::run(
+        "ask() { printf '\\033[c\\033['; printf 5n; head -c 13 > $1; }; stty raw -echo; ask alone; printf ready; \
+         head -c 1 > key; ask viewed; printf done; head -c 1 > next; printf over; read x",
+    );
+    let mut terminals = [member.terminal("ready"), member.terminal("ready")];
+    terminals[0].types(b"k");
+    for terminal in &terminals {
+        terminal.shows("done");
+        let raw = terminal.raw();
+        for query in [b"\x1b[c".as_slice(), b"\x1b[5n"] {
+            assert!(!raw.windows(query.len()).any(|part| part == query), "not asked: {query:?}");
+        }
+    }
+    terminals[0].types(b"n");
+    terminals[0].shows("over");
+    let answers = b"\x1b[?62;22c\x1b[0n";
+    let table: [(&str, &[u8]); 4] =
+        [("alone", answers), ("key", b"k"), ("viewed", answers), ("next", b"n")];
+    for (file, read) in table {
+        let found = fs::read(member.bench.path("work").join(file)).expect("it is there");
+        assert_eq!(found, read, "{file}");
+    }
+    member.stop();
+}
+
+#[test]
 fn terminal_size_follows_the_viewer() {
     let member = Member::run("trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done");
     let mut terminal = member.terminal("24 80");

@@ -145,10 +145,10 @@ fn follow(
     while !whole.expired() {
         let got = output.recv_timeout(SETTLE_TIME.min(whole.remaining()));
         if let Ok(bytes) = &got {
-            screen.feed(bytes);
+            let answers = screen.feed_and_answer(bytes);
             quiet = Deadline::after(trial.length);
             // Best effort: a program that does not read its input does not wait for the replies.
-            let _ = master.write_all(&screen.take_answers());
+            let _ = master.write_all(&answers);
         }
         let due = got.is_err() || judged.elapsed() >= JUDGE_INTERVAL;
         if due {
