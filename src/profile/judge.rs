@@ -75,16 +75,17 @@ pub enum Composer {
     Unknown,
 }
 
-/// Judges a screen. The first rule that matches decides.
+/// Judges a screen. The first rule that matches decides; if none does, only the composer is read.
 pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
         let evidence = "no rule matches".to_owned();
+        let read = |how| composer(how, look);
         return ScreenFinding {
             state: ScreenState::Unknown,
             rule: String::new(),
             evidence,
-            composer: Composer::Unknown,
+            composer: profile.composer.as_ref().map_or(Composer::Unknown, read),
             until: None,
             asked: None,
         };
@@ -220,4 +221,23 @@ fn written<'l>(
     // Columns are cells of the terminal, of which a wide character takes two.
     let column = row[..start + lead].chars().filter_map(UnicodeWidthChar::width).sum();
     (at, column, text.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MSG-21: what stands in the composer can be named although no rule matches the screen.
+    #[test]
+    fn msg_21_composer_is_read_on_a_screen_that_no_rule_matches() {
+        let text = "about = \"x\"\n[launch]\nargv = [[\"x\"]]\n\
+                    [composer]\nline = '^> ?(?<text>.*)$'\n\
+                    [[rule]]\nname = \"ask\"\nstate = \"dialog:trust\"\nmatch = ['trust\\?']\n";
+        let profile = Profile::parse("own", text).expect("a profile");
+        let composer = |screen: &str| judge(&profile, &Screenshot::of_text(screen)).composer;
+        assert_eq!(composer("new\n> x"), Composer::Holds("x".to_owned()));
+        assert_eq!(composer("new\n>"), Composer::Empty);
+        assert_eq!(composer("new"), Composer::Unknown);
+        assert_eq!(composer("trust?\n> x"), Composer::Unknown, "a dialog takes no text");
+    }
 }

@@ -10,6 +10,7 @@ use model::decisions::request::ShutdownRequest;
 use model::mail::protocol::{IdleNotification, Message};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::rate_limit::LimitHit;
+use model::members::record::UNRECOGNISED;
 use model::members::usage;
 use model::time::Timestamp;
 
@@ -29,6 +30,10 @@ pub(super) enum Activity {
     },
     /// A person is needed, with the reason.
     Blocked(String),
+    /// No rule matches its screen.
+    Unrecognised,
+    /// Its mail waits, for this reason.
+    Undelivered(String),
 }
 
 /// The reports of a member.
@@ -165,10 +170,10 @@ impl MemberOutbox {
     fn accept(&mut self, recorded: MemberState) {
         let first = !std::mem::replace(&mut self.accepted, true);
         let is_special = match self.reported {
-            Some(Activity::Blocked(_) | Activity::Limited(_) | Activity::Failed { .. }) => true,
+            Some(Activity::Idle | Activity::Working) | None => false,
             // Until acceptance its state was not reported.
             Some(Activity::Retrying(_)) => !first,
-            Some(Activity::Idle | Activity::Working) | None => false,
+            Some(_) => true,
         };
         if !(first || self.queue.is_empty()) || is_special {
             return;
@@ -201,11 +206,12 @@ impl MemberOutbox {
             (Some(Activity::Limited(before)), Activity::Limited(now)) => before.until != now.until,
             (before, now) => before.as_ref() != Some(now),
         };
+        let is_known = !matches!(activity, Activity::Unrecognised | Activity::Undelivered(_));
         if is_new && (self.accepted || !self.up) {
             self.queue_report(me, &activity, now);
             self.reported = Some(activity);
         }
-        if !std::mem::replace(&mut self.up, true) {
+        if is_known && !std::mem::replace(&mut self.up, true) {
             self.push(OutboundOp::Hello);
         }
     }
@@ -213,8 +219,7 @@ impl MemberOutbox {
     fn queue_report(&mut self, me: &Me, activity: &Activity, now: Timestamp) {
         let was = self.reported.clone();
         let has_reason = |activity: &Activity| {
-            use Activity::{Blocked, Failed, Retrying};
-            matches!(activity, Blocked(_) | Failed { .. } | Retrying(_))
+            !matches!(activity, Activity::Idle | Activity::Working | Activity::Limited(_))
         };
         if was.as_ref().is_some_and(has_reason) && !has_reason(activity) {
             self.push(OutboundOp::Remark(None));
@@ -234,6 +239,12 @@ impl MemberOutbox {
         }
         match activity {
             Activity::Blocked(reason) => self.push(OutboundOp::Remark(Some(reason.clone()))),
+            Activity::Unrecognised => self.push(OutboundOp::Remark(Some(UNRECOGNISED.to_owned()))),
+            Activity::Undelivered(why) => {
+                self.push(OutboundOp::Remark(Some(format!("blocked: undelivered: {why}"))));
+                let text = format!("Mail for {0} waits: {why}; see `phalanx peek {0}`.", me.name);
+                self.push(OutboundOp::Send(Box::new(Message::Text(text))));
+            }
             // Until acceptance the spawner changes the state.
             _ if !self.accepted => {}
             Activity::Working => self.push(OutboundOp::MoveOn(Cause::Work, None)),
@@ -245,7 +256,7 @@ impl MemberOutbox {
                 self.push(OutboundOp::MoveOn(Cause::Rest, None));
                 // An error can end a turn before the program is seen at work.
                 let mut has_ended_turn =
-                    matches!(was, Some(Activity::Working | Activity::Retrying(_)));
+                    matches!(was, Some(Activity::Working | Activity::Retrying(_) | Activity::Unrecognised));
                 let failure = match activity {
                     Activity::Limited(hit) => Some(hit.said.clone()),
                     Activity::Failed { said, needs_login } => {

@@ -6,7 +6,7 @@ use strum::{VariantArray as _, VariantNames as _};
 use crate::id::TaskId;
 use crate::members::lifecycle::{Cause, MemberState};
 use crate::members::need::Need;
-use crate::members::record::{MemberRecord, PlannedRestart};
+use crate::members::record::{MemberRecord, PlannedRestart, UNRECOGNISED};
 use crate::time::{Timestamp, human};
 
 /// Time for which a program that took a message counts as working on it, in ms, until it reports
@@ -34,7 +34,8 @@ pub enum Doing {
     Waiting(Need),
     /// Its program has said or shown that it rests, and nothing is on its way to it.
     Idle,
-    /// A plain program runs, which takes neither messages nor tasks.
+    /// A plain program runs, which takes neither messages nor tasks; or an agent whose screen is
+    /// not recognised.
     Running,
     /// It should have begun something and has not.
     Unresponsive,
@@ -415,6 +416,10 @@ fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
         if matches!(evidence.screen, Some(ScreenSign::Working | ScreenSign::Retrying(_))) {
             return works(None, "its screen shows that it works");
         }
+    }
+    if reason.as_deref() == Some(UNRECOGNISED) {
+        let because = "its process is alive, and no rule of its profile matches its screen";
+        return Assessment::new(Doing::Running, since, because).with_reason(reason);
     }
     // What a native program says in the team file is newer than what the lead has recorded.
     let says_idle = record.is_native() && evidence.is_active == Some(false);

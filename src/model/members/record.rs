@@ -207,6 +207,9 @@ pub fn retrying_reason(said: &str) -> String {
     format!("{RETRYING}{said}")
 }
 
+/// Reason of a run whose program shows a screen that no rule of its profile matches.
+pub const UNRECOGNISED: &str = "its screen is not recognised";
+
 /// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
 const HANGUP: i32 = 1;

@@ -459,7 +459,8 @@ fn advice(
         },
         Doing::Running => {
             format!(
-                "`phalanx logs {name}` shows its output, `phalanx shutdown {name} --force` ends it"
+                "`phalanx peek {name}` and `phalanx logs {name}` show it, `phalanx type {name} \
+                 TEXT --enter` types into it, `phalanx shutdown {name} --force` ends it"
             )
         }
         Doing::Unresponsive => format!("`phalanx peek {name}` shows its screen"),

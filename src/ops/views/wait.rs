@@ -308,7 +308,8 @@ impl StateWait {
             Until::Ready => {
                 record.is_none_or(|record| record.state.is_up() && is_ready(&self.ctx, record))
             }
-            Until::Idle if state.doing == Doing::Running => {
+            // An agent whose screen is not recognised has that as its reason.
+            Until::Idle if state.doing == Doing::Running && state.reason.is_none() => {
                 return Err(OpsError::Failed {
                     problem: format!(
                         "`{name}` is a plain program, which is never idle: `--until quiet` waits \

@@ -1,13 +1,13 @@
 //! Delivery of mail to the program: staged, submitted, then observed or given up (MSG-08, MSG-11).
-//! Nothing is typed into a screen that no rule recognises, and a message counts as delivered only
-//! once its turn is seen.
+//! Text is typed into an empty composer only, and a message counts as delivered only once its turn
+//! is seen.
 
 use super::super::state::LONG_PAUSE_MS;
 use super::effect::Effect;
 use super::event::StageRefusal;
 use super::state::{
-    APPEAR_MS, DeliveryStep, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot, State, TRIES,
-    TYPING_MS,
+    APPEAR_MS, DeliveryStep, HELD_MS, OBSERVE_MS, PendingDelivery, RETRY_MS, ScreenSnapshot, State,
+    TRIES, TYPING_MS,
 };
 use model::mail::envelope::Envelope;
 use model::team::event::EventKind;
@@ -51,13 +51,14 @@ pub(super) fn handle_staged(state: &mut State, result: Result<(), StageRefusal>)
 }
 
 fn begin(state: &mut State, screen: &ScreenSnapshot) {
-    let still = state.now.since(screen.since) >= state.paste.settle_ms;
+    let settle_ms = if screen.rests() { state.paste.settle_ms } else { HELD_MS };
+    let still = state.now.since(screen.since) >= settle_ms;
     let alone = state.typed_at.is_none_or(|at| state.now.since(at) >= TYPING_MS);
     // A turn would fail before the end of a usage limit, and the message would be lost with it.
     let pauses = [state.rest_until, screen.limited_until(state.outbox.refusals)];
     let rested = pauses.into_iter().flatten().all(|until| until <= state.now);
     let stays = !state.agreed && state.leaving.is_none();
-    if !(state.outbox.accepted && stays && screen.is_free() && still && alone && rested)
+    if !(state.outbox.accepted && stays && screen.is_open() && still && alone && rested)
         || state.waiting.is_empty()
     {
         return;
@@ -96,7 +97,7 @@ fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
 /// Types the submit key separately, once the text is in the composer and the screen has settled.
 fn staged(state: &mut State, screen: &ScreenSnapshot, at: Timestamp) {
     let digested = state.now.since(screen.since.max(at)) >= state.paste.settle_ms;
-    if screen.rests() && screen.holds_text() && digested {
+    if !screen.works() && screen.holds_text() && digested {
         return submit(state, 1);
     }
     if state.now.since(at) < APPEAR_MS {
@@ -131,11 +132,11 @@ fn submit(state: &mut State, times: u8) {
 }
 
 fn submitted(state: &mut State, screen: &ScreenSnapshot, (times, at): (u8, Timestamp)) {
-    if !screen.holds_text() && (screen.works() || screen.is_free() && screen.shown) {
+    if !screen.holds_text() && (screen.works() || screen.is_open() && screen.shown) {
         return observed(state);
     }
     let waited = state.now.since(screen.since.max(at));
-    if screen.rests() && screen.holds_text() && waited >= RETRY_MS {
+    if !screen.works() && screen.holds_text() && waited >= RETRY_MS {
         if times < TRIES {
             submit(state, times + 1);
         } else {

@@ -21,7 +21,7 @@ use model::mail::envelope::Envelope;
 use model::time::Timestamp;
 use model::topic::Topic;
 use ops::{self, Context, JournalReader, OpsError, TeamStore};
-use profile::{self, Profile, ScreenFinding, ScreenState};
+use profile::{self, Composer, Profile, ScreenFinding, ScreenState};
 use sys::clock::{self, Deadline};
 use sys::failpoint;
 use sys::signal::Signal;
@@ -40,6 +40,8 @@ pub(in super::super) struct WrapperDriver<'a> {
     relay: PtyRelay,
     /// The text to look for on the screen, from the last message typed.
     mark: Option<String>,
+    /// The letters of the last text that phalanx gave to the program.
+    given: Option<String>,
     /// Set if output arrived since the screen was judged.
     drawn: bool,
     /// The start of the current turn: position in the journal, and time.
@@ -64,6 +66,9 @@ pub(in super::super) fn open<'a>(
     let myself = start.identity(team);
     let ProgramStart { me, profile, argv, env, role, .. } = start;
     let cwd = ctx.caller.cwd.clone();
+    // Its first prompt, if that is the value of its last option.
+    let last = argv.last().and_then(|word| word.split_once('='));
+    let given = last.map(|(_, prompt)| render::letters(prompt));
     let spec = command::CommandSpec { argv, cwd, env, size: (0, 0), alone: false };
     let refused = |problem: String| OpsError::Failed { problem };
     let program = command::program(&spec).map_err(refused)?;
@@ -79,6 +84,7 @@ pub(in super::super) fn open<'a>(
         state,
         relay,
         mark: None,
+        given,
         drawn: true,
         turn_from,
         judged: Deadline::after(Duration::MAX),
@@ -176,7 +182,14 @@ impl WrapperDriver<'_> {
         self.judged = Deadline::after(Duration::MAX);
         self.judged_quiet = Duration::from_millis(snapshot.quiet_ms);
         let shown = self.mark.as_ref().is_some_and(|mark| render::shows(&snapshot.rows, mark));
-        let finding = profile::judge(&self.profile, &snapshot);
+        let mut finding = profile::judge(&self.profile, &snapshot);
+        // A program puts the prompt of an interrupted turn back. Mail may follow it there (MSG-21).
+        if let Composer::Holds(text) = &finding.composer
+            && self.state.turn.is_none()
+            && self.given == Some(render::letters(text))
+        {
+            finding.composer = Composer::Empty;
+        }
         self.step(Event::Judged { finding, shown });
     }
 
@@ -302,6 +315,7 @@ impl WrapperDriver<'_> {
         let mode = TypingMode { bracketed, most_bytes: paste.most_bytes };
         let texts = texts(self, mode).map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
         self.mark = render::mark(&texts);
+        self.given = Some(render::letters(&texts.concat()));
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
         self.relay.type_text(mode.keys(&texts), gap);
         Ok(())

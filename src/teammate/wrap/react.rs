@@ -13,8 +13,8 @@ use super::event::Event;
 use super::lead;
 use super::shutdown_prompt;
 use super::state::{
-    APPEAR_MS, BELIEF_MS, DeliveryStep, ForwardedRequest, OBSERVE_MS, PendingDelivery, RETRY_MS,
-    ScreenLimit, ScreenSnapshot, State, TYPING_MS,
+    APPEAR_MS, BELIEF_MS, DeliveryStep, ForwardedRequest, HELD_MS, OBSERVE_MS, PendingDelivery,
+    RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
 use super::urgent;
 use model::id::LEAD;
@@ -49,6 +49,8 @@ impl State {
                 .iter()
                 .flat_map(|screen| spans(screen.since, &[BELIEF_MS, self.paste.settle_ms])),
         );
+        let held = self.screen.iter().filter(|screen| screen.obstacle().is_some());
+        times.extend(held.map(|screen| screen.since.plus_ms(HELD_MS)));
         times.extend(ask::next_times(self));
         let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
         times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
@@ -277,20 +279,23 @@ fn unlock_for_a_person(state: &mut State) {
 }
 
 /// Queues reports of a screen state that has lasted long enough. The lead is notified of
-/// transitions to idle only (MSG-12).
+/// transitions to idle (MSG-12), and of mail that waits (MSG-21).
 fn report_activity(state: &mut State) {
     let Some(screen) = &state.screen else { return };
-    if state.now.since(screen.since) < BELIEF_MS {
+    let lasted = state.now.since(screen.since);
+    if lasted < BELIEF_MS {
         return;
     }
-    let stuck = state
-        .undelivered
-        .as_ref()
-        .map(|why| Activity::Blocked(format!("blocked: undelivered: {why}")));
-    let activity = screen.activity(state.now, &state.zone).map(|activity| {
-        if activity == Activity::Idle { stuck.unwrap_or(activity) } else { activity }
-    });
-    let Some(activity) = activity else { return };
+    let waits = state.turn.is_none() && !state.waiting.is_empty();
+    let held = screen.obstacle().filter(|_| waits && lasted >= HELD_MS);
+    let undelivered = state.undelivered.clone().or(held).map(Activity::Undelivered);
+    let activity = match screen.activity(state.now, &state.zone) {
+        // Before its start is accepted, a program may still have to draw its screen.
+        None if !state.outbox.accepted || lasted < HELD_MS => return,
+        None => undelivered.unwrap_or(Activity::Unrecognised),
+        Some(Activity::Idle) => undelivered.unwrap_or(Activity::Idle),
+        Some(activity) => activity,
+    };
     state.outbox.report(&state.me, activity, state.now);
 }
 

@@ -73,14 +73,18 @@ pub(super) fn announcement(count: usize) -> String {
 pub(super) fn mark(rendered: &[String]) -> Option<String> {
     let last = rendered.last()?;
     let body = last.strip_suffix("\n</teammate-message>").unwrap_or(last);
-    let chars: Vec<char> = body.chars().filter(|c| counts(*c)).collect();
+    let chars: Vec<char> = letters(body).chars().collect();
     Some(chars[chars.len().saturating_sub(MARK)..].iter().collect())
 }
 
 /// Returns whether the mark is visible in these rows.
 pub(super) fn shows(rows: &[String], mark: &str) -> bool {
-    let seen: String = rows.iter().flat_map(|row| row.chars()).filter(|c| counts(*c)).collect();
-    seen.contains(mark)
+    letters(&rows.concat()).contains(mark)
+}
+
+/// Returns the characters of a text by which two texts are compared.
+pub(super) fn letters(text: &str) -> String {
+    text.chars().filter(|c| counts(*c)).collect()
 }
 
 /// Accepts letters and digits that programs of any age display unchanged: a program with older

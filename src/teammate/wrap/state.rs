@@ -14,7 +14,7 @@ use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
 use model::mail::envelope::Envelope;
 use model::members::rate_limit::{LimitHit, end_of, next_try};
-use model::members::record::retrying_reason;
+use model::members::record::{UNRECOGNISED, retrying_reason};
 use model::time::Timestamp;
 use profile::{
     Composer, DialogKeys, MailDelivery, Paste, Profile, ScreenFinding, ScreenState, ShutdownPolicy,
@@ -24,6 +24,9 @@ use profile::{
 pub(super) const TYPING_MS: u64 = 2000;
 /// Milliseconds a screen state must last to be reported; a shorter one counts as flicker.
 pub(super) const BELIEF_MS: u64 = 300;
+/// Milliseconds after which a screen that no rule matches, or that keeps mail from being typed, is
+/// reported. From then on, mail is typed into the empty composer of a screen that no rule matches.
+pub(super) const HELD_MS: u64 = 30_000;
 /// Milliseconds a typed text may take to appear in the composer.
 pub(super) const APPEAR_MS: u64 = 10_000;
 /// Milliseconds after which a text still in the composer shows that the submit key had no effect.
@@ -116,6 +119,25 @@ impl ScreenSnapshot {
 
     pub(super) fn holds_text(&self) -> bool {
         matches!(self.finding.composer, Composer::Holds(_))
+    }
+
+    /// Returns whether a text can be typed: as [`ScreenSnapshot::is_free`], or on a screen that is
+    /// not recognised.
+    pub(super) fn is_open(&self) -> bool {
+        !self.works() && self.finding.composer == Composer::Empty
+    }
+
+    /// Returns what keeps mail from being typed, although the program may wait for input.
+    pub(super) fn obstacle(&self) -> Option<String> {
+        let is_unknown = self.finding.state == ScreenState::Unknown;
+        match &self.finding.composer {
+            _ if !is_unknown && !self.rests() => None,
+            Composer::Holds(text) => {
+                Some(format!("a draft of {} characters is in its composer", text.chars().count()))
+            }
+            Composer::Empty if !is_unknown => None,
+            Composer::Empty | Composer::Unknown => Some(UNRECOGNISED.to_owned()),
+        }
     }
 
     /// Returns the activity at this time; none if the screen is not recognised.

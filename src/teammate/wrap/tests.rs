@@ -13,6 +13,7 @@ use model::id::{Incarnation, LEAD, MemberName, TeamName};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
 use model::members::lifecycle::{Cause, MemberState};
+use model::members::record::UNRECOGNISED;
 use model::team::event::EventKind;
 use model::time::Timestamp;
 use profile::{Composer, MailDelivery, Paste, ScreenFinding, ScreenState};
@@ -156,7 +157,7 @@ fn msg_08_the_submit_key_is_typed_at_most_three_times() {
         "blocked: undelivered: {why}"
     )))));
     assert_eq!(given_up[2..], [reported]);
-    assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
+    assert_eq!(complete(&mut stand, &given_up)[1..], [announced(why)]);
     assert_eq!(stand.at(600_000, Event::Tick), [], "it is a person's now");
     assert_eq!(stand.at(0, seen(ScreenState::Working, Composer::Empty, true))[..2], delivered());
 }
@@ -179,7 +180,7 @@ fn msg_03_a_text_that_vanishes_is_reported_and_not_retyped() {
             "blocked: undelivered: {why}"
         )))));
         assert_eq!(reported[2..], [remark]);
-        assert_eq!(stand.at(0, Event::Member(MemberEvent::Done(Ok(())))), []);
+        assert_eq!(complete(&mut stand, &reported)[1..], [announced(why)]);
         assert_eq!(stand.at(3_600_000, Event::Tick), [], "{why}");
         assert_eq!(
             stand.at(0, mail(&["hi", "ho"])),
@@ -245,12 +246,52 @@ fn msg_11_nothing_is_typed_while_a_person_types_or_left_a_draft() {
     assert_eq!(stand.at(0, Event::PersonTyped), []);
     assert_eq!(stand.at(0, mail(&["hi"])), []);
     assert_eq!(stand.see(1000, ScreenState::Idle, holds()), []);
-    assert_eq!(stand.at(60_000, Event::Tick), [], "a draft waits for its writer");
+    assert_eq!(stand.at(29_999, Event::Tick), [], "a draft waits for its writer");
+    let effects = stand.at(1, Event::Tick);
+    let why = "a draft of 2 characters is in its composer";
+    assert_eq!(complete(&mut stand, &effects), [undelivered(why), announced(why)]);
+    assert_eq!(stand.at(600_000, Event::Tick), [], "as before");
     assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
     assert_eq!(stand.at(100, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
     assert_eq!(stand.at(0, Event::Staged(Err(StageRefusal::PersonTyping))), [], "it was quicker");
-    assert_eq!(stand.at(1999, Event::Tick), []);
+    let effects = stand.at(1999, Event::Tick);
+    let rests = [OutboundOp::Remark(None), OutboundOp::MoveOn(Cause::Rest, None)];
+    assert_eq!(complete(&mut stand, &effects), rests);
     assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
+}
+
+/// MSG-21: a screen that no rule matches is reported, and mail that waits for it is announced once.
+#[test]
+fn msg_21_unrecognised_screen_and_its_mail_are_reported() {
+    let mut stand = Stand::idle();
+    stand.see(0, ScreenState::Unknown, Composer::Unknown);
+    assert_eq!(stand.at(0, mail(&["hi"])), []);
+    assert_eq!(stand.at(29_999, Event::Tick), []);
+    assert_eq!(stand.state.next_tick(stand.now), Some(stand.now.plus_ms(1)));
+    let effects = stand.at(1, Event::Tick);
+    let expected = [undelivered(UNRECOGNISED), announced(UNRECOGNISED)];
+    assert_eq!(complete(&mut stand, &effects), expected);
+    assert_eq!(stand.see(600_000, ScreenState::Unknown, Composer::Unknown), []);
+    stand.see(0, ScreenState::Idle, Composer::Empty);
+    assert_eq!(stand.at(100, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
+}
+
+/// MSG-21: an empty composer on such a screen gets the mail after a while.
+#[test]
+fn msg_21_composer_of_an_unrecognised_screen_gets_mail_after_a_while() {
+    let mut stand = Stand::idle();
+    stand.see(0, ScreenState::Unknown, Composer::Empty);
+    stand.at(0, mail(&["hi"]));
+    assert_eq!(stand.at(29_999, Event::Tick), []);
+    let effects = stand.at(1, Event::Tick);
+    assert_eq!(effects[0], Effect::Stage(vec![envelope("hi")]));
+    let reason = OutboundOp::Remark(Some(UNRECOGNISED.to_owned()));
+    assert_eq!(complete(&mut stand, &effects), [reason]);
+    assert_eq!(stand.at(0, Event::Staged(Ok(()))), [note(EventKind::MessageStaged, None)]);
+    assert_eq!(stand.see(10, ScreenState::Unknown, holds()), []);
+    let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
+    assert_eq!(stand.at(100, Event::Tick), submit);
+    assert_eq!(stand.at(10, seen(ScreenState::Unknown, Composer::Empty, true)), delivered());
 }
 
 #[test]
@@ -405,6 +446,16 @@ fn st_09_limit_without_an_end_is_tried_after_growing_pauses() {
 /// The screen of a program whose last turn ended with an error.
 fn refused(needs_login: bool) -> Event {
     seen(ScreenState::Failed { needs_login }, Composer::Empty, false)
+}
+
+fn undelivered(why: &str) -> OutboundOp {
+    OutboundOp::Remark(Some(format!("blocked: undelivered: {why}")))
+}
+
+/// The message to the lead about mail that waits.
+fn announced(why: &str) -> OutboundOp {
+    let text = format!("Mail for ann waits: {why}; see `phalanx peek ann`.");
+    OutboundOp::Send(Box::new(Message::Text(text)))
 }
 
 /// Completes all operations and returns them.

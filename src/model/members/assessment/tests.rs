@@ -236,6 +236,10 @@ fn each_combination_of_evidence_has_one_state() {
         ("codex", Idle, &[trust], waits(Need::Trust)),
         ("codex", Working, &[trust, asks], waits(Need::Permission)),
         ("codex", Idle, &[|c| c.reason = Some(undelivered())], waits(Need::Error)),
+        // MSG-21: it runs, and it cannot be seen whether it rests.
+        ("codex", Idle, &[unrecognised], Doing::Running),
+        ("codex", Working, &[unrecognised], Doing::Running),
+        ("codex", Working, &[unrecognised, asks], waits(Need::Permission)),
         ("codex", Idle, &[|c| c.is_limited = true], waits(Need::Limit)),
         ("codex", Working, &[|c| c.unresponsive = true], Doing::Unresponsive),
         // The last turn ended with an error; a new one may have begun since then.
@@ -320,6 +324,10 @@ fn retries(case: &mut Case) {
 
 fn retry_screen(case: &mut Case) {
     case.screen = Some(ScreenSign::Retrying("529 · attempt 6/10".to_owned()));
+}
+
+fn unrecognised(case: &mut Case) {
+    case.reason = Some(UNRECOGNISED.to_owned());
 }
 
 fn failed(case: &mut Case) {
