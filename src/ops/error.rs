@@ -180,7 +180,7 @@ fn of_whom(whom: Option<&MemberName>) -> String {
     whom.map_or(String::new(), |name| format!(" `{name}`"))
 }
 
-fn screen_block(screen: &str) -> String {
+pub(crate) fn screen_block(screen: &str) -> String {
     if screen.is_empty() { String::new() } else { format!("\nlast lines of its screen:\n{screen}") }
 }
 

@@ -32,3 +32,20 @@ pub enum UsageCount {
     /// The last request of the turn.
     Request,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::definition::{Profile, Ready};
+
+    /// SP-21: no screen of an agent over ACP can be recognised, so its start waits for its session.
+    #[test]
+    fn sp_21_agent_over_acp_is_ready_with_its_session() {
+        let ready = |more: &str| {
+            let text = format!("about = \"x\"\n{more}[launch]\nargv = [[\"x\"]]\n");
+            Profile::parse("own", &text).expect("a profile").ready
+        };
+        assert_eq!(ready("runs = \"acp\"\n"), Ready::Hello);
+        assert_eq!(ready("runs = \"acp\"\n[ready]\nwhen = \"running\"\n"), Ready::Running);
+        assert_eq!(ready(""), Ready::Screen);
+    }
+}

@@ -427,6 +427,10 @@ impl Profile {
         // about teams.
         let brief = if profile.runs == Runs::Native { Brief::None } else { Brief::FirstMessage };
         profile.launch.brief.get_or_insert(brief);
+        // An agent over ACP has no screen: its session is what has to begin.
+        if profile.runs == Runs::Acp && profile.ready == Ready::Screen {
+            profile.ready = Ready::Hello;
+        }
         let mut faults = Faults::new(text);
         profile.check(&mut faults);
         faults.into_result()?;

@@ -457,6 +457,31 @@ impl Cast {
     }
 }
 
+/// SP-21: a program that runs is not ended because no rule matches its screen. Its mail goes into
+/// its empty composer after a while (MSG-21).
+#[test]
+fn wrap_sp_21_program_with_an_unrecognised_screen_runs_on() {
+    let stage = Stage::new();
+    stage.fake_tui(|sheet| sheet.replace("'^= idle'", "'^= another version'"));
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let log = stage.at("log").display().to_string();
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--deadline", "3"];
+    let words = [&words[..], &["--prompt", "begin", "--", FAKE_TUI, &log]].concat();
+    let run = stage.phalanx(&words).expect(0);
+    let warning = "warning: `ada`: running, its screen is not recognised; see `phalanx peek ada`";
+    assert!(run.stderr.contains(warning) && run.stderr.contains("\n= idle\n>"), "{run:?}");
+    let turn =
+        wait_for("the prompt", || fs::read_to_string(&log).ok().filter(|log| !log.is_empty()));
+    assert!(turn.contains("begin"), "{turn}");
+    let explained = wait_for("the state", || {
+        let said = stage.phalanx(&["explain", "ada"]).expect(0).stdout;
+        said.contains("running: its screen is not recognised").then_some(said)
+    });
+    assert!(explained.contains("phalanx type ada TEXT --enter"), "{explained}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// With `mail = "tools"` the wrapper types one line, and the program's tool reads the messages.
 #[test]
 fn program_with_tools_reads_its_mail_itself() {

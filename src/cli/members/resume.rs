@@ -189,6 +189,7 @@ pub(super) async fn start_members(
 ) -> Result<(Vec<RestartResult>, bool), Failure> {
     let specs: Vec<LaunchSpec> = all.iter().map(|restart| restart.spec.clone()).collect();
     let (batch, mut interrupted) = start(setup, team, specs, options.clone()).await?;
+    batch.remarks().for_each(|line| setup.out.print_message(&line));
     let mut starts = Vec::new();
     for (RestartSpecs { spec, without_session }, result) in all.into_iter().zip(batch.results) {
         let LaunchSpec { name, session, .. } = spec;

@@ -287,11 +287,7 @@ fn spawn_in(setup: &Setup, team: &TeamStore, args: SpawnArgs) -> VerbResult {
     let batch = runtime.block_on(start(setup, team, specs, options));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
-    batch.fallbacks.iter().for_each(|fallback| setup.out.print_message(&fallback.to_string()));
-    batch
-        .warnings
-        .iter()
-        .for_each(|warning| setup.out.print_message(&format!("warning: {}", text::line(warning))));
+    batch.remarks().for_each(|line| setup.out.print_message(&line));
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
         return Err(end_started(setup, team, &started));

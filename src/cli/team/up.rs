@@ -290,9 +290,9 @@ async fn run_to_end(
     plan: UpPlan,
 ) -> VerbResult {
     let (session, stop_requests) = LeadSession::new(setup, team, OnExit::Stop)?;
-    // With line output the lead reads the journal from its start and reports the fallbacks itself.
-    let reports_fallbacks = args.detach || session.is_live();
-    let starting = start(setup, team, plan, &session, reports_fallbacks);
+    // With line output the lead reads the journal from its start and reports them itself.
+    let reports_remarks = args.detach || session.is_live();
+    let starting = start(setup, team, plan, &session, reports_remarks);
     let started = session.run_with_signals(signals, starting).await;
     let started = match started {
         Ok(spawned) if session.interrupted() && args.detach => Err((spawned, stopped())),
@@ -329,7 +329,7 @@ async fn start(
     team: &TeamStore,
     plan: UpPlan,
     session: &LeadSession<'_>,
-    reports_fallbacks: bool,
+    reports_remarks: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     plan.messages.iter().for_each(|line| session.print_message(line));
@@ -348,8 +348,8 @@ async fn start(
     let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
         return Ok(Vec::new());
     };
-    if reports_fallbacks {
-        batch.fallbacks.iter().for_each(|fallback| session.print_message(&fallback.to_string()));
+    if reports_remarks {
+        batch.remarks().for_each(|line| session.print_message(&line));
     }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
     for result in batch.results {

@@ -153,7 +153,7 @@ fn start_members(
     let started = runtime.block_on(start(setup, team, specs, options));
     runtime.shutdown_background();
     let (batch, interrupted) = started?;
-    batch.fallbacks.iter().for_each(|fallback| setup.out.print_message(&fallback.to_string()));
+    batch.remarks().for_each(|line| setup.out.print_message(&line));
     let mut worst = interrupted.then_some(Kind::Interrupted);
     for (name, result) in names.iter().zip(batch.results) {
         match result {

@@ -72,21 +72,22 @@ pub fn placed(
 
 /// Records that the spawner has verified the start: the member is now on the team, and one that was
 /// started for a task works on it. The spawner journals it; `isActive` on the roster is set
-/// already.
+/// already. Returns false if the program has not reported that it is ready.
 pub fn accept(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
-) -> Result<(), OpsError> {
-    team.change_record(name, incarnation, |record| {
+) -> Result<bool, OpsError> {
+    let is_ready = team.change_record(name, incarnation, |record| {
         // The wrapper's reason stays: the program may be up and show a dialog.
         let reason = record.reason.clone();
         step(record, Cause::Ready, reason.as_deref());
         if let Some(task) = record.request.task {
             step(record, Cause::Work, Some(&format!("task #{task}")));
         }
+        record.ready_at.is_some()
     })?;
-    Ok(())
+    Ok(is_ready == Some(true))
 }
 
 /// Sets the reason for a run's state without a transition, such as a dialog of a wrapped program.

@@ -1,6 +1,7 @@
 //! The wrapper's step, as tables of state, event and effects.
 
 use super::super::effect::OutboundOp;
+use super::super::outbox::MemberOutbox;
 use super::super::state::Me;
 use super::effect::Effect;
 use super::event::{Event, StageRefusal};
@@ -292,6 +293,23 @@ fn msg_21_composer_of_an_unrecognised_screen_gets_mail_after_a_while() {
     let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
     assert_eq!(stand.at(100, Event::Tick), submit);
     assert_eq!(stand.at(10, seen(ScreenState::Unknown, Composer::Empty, true)), delivered());
+}
+
+/// SP-21: a start that was accepted without a known screen does not count as ready before one.
+#[test]
+fn sp_21_program_is_ready_only_with_a_recognised_screen() {
+    let mut stand = Stand::idle();
+    stand.state.outbox = MemberOutbox::new(false);
+    stand.see(0, ScreenState::Unknown, Composer::Unknown);
+    assert_eq!(stand.at(60_000, Event::Tick), [], "its spawner waits for it");
+    let effects = stand.at(0, Event::Member(MemberEvent::Accepted(MemberState::Idle)));
+    let reason = OutboundOp::Remark(Some(UNRECOGNISED.to_owned()));
+    assert_eq!(complete(&mut stand, &effects), [reason]);
+    stand.see(0, ScreenState::Idle, Composer::Empty);
+    let effects = stand.at(300, Event::Tick);
+    let ops = complete(&mut stand, &effects);
+    assert_eq!(ops[0], OutboundOp::Remark(None));
+    assert!(ops.contains(&OutboundOp::Hello), "{ops:?}");
 }
 
 #[test]

@@ -7,14 +7,17 @@ use super::prove::{self, FailureCause, RecordWatcher, StartProof};
 use super::resolve::ResolvedLaunch;
 use super::rollback::{self, FailedStart};
 use crate::OpsError;
+use crate::error::screen_block;
 use crate::members::{label, presence};
 use backend::choose::Chosen;
 use backend::{Backend, PlacementRequest};
 use model::id::MemberName;
 use model::members::placement::Placement;
+use model::members::record::UNRECOGNISED;
 use model::members::spec::LauncherSpec;
 use model::team::event::{EventKind, Note};
 use model::team::settings::Settings;
+use profile::Ready;
 use store::TeamStore;
 use sys::failpoint;
 
@@ -195,8 +198,17 @@ fn accept(
             return Err(prove::failure(record, &reason, cause, &screen));
         }
     };
-    presence::accept(team, &record.name, &record.incarnation)?;
+    let is_ready = presence::accept(team, &record.name, &record.incarnation)?;
     failpoint::hit("spawn.accepted");
+    if start.ready == Ready::Screen && !is_ready {
+        let screen = backend.screen(placement, record.mark(), 20).unwrap_or_default();
+        let name = &record.name;
+        start.warnings.push(format!(
+            "running, {UNRECOGNISED}; see `phalanx peek {name}` and `phalanx explain {name}`, and \
+             type with `phalanx type {name} TEXT --enter`{}",
+            screen_block(screen.trim_end())
+        ));
+    }
     let tmux = match placement {
         Placement::Tmux(pane) => Some(pane),
         Placement::Iterm2(_) | Placement::Pty(_) => None,

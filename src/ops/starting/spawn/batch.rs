@@ -18,6 +18,7 @@ use model::members::placement::{BackendKind, Layout};
 use model::team::Team;
 use model::team::settings::{BackendChoice, Settings};
 use model::team::worktree::Checkout;
+use model::text;
 use store::{StoreError, TeamStore};
 
 /// The point at which a start counts as successful.
@@ -162,6 +163,12 @@ pub struct SpawnReport {
 }
 
 impl SpawnReport {
+    /// Returns the lines for the user beside the results.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        let warnings = self.warnings.iter().map(|text| format!("warning: {}", text::block(text)));
+        self.fallbacks.iter().map(ToString::to_string).chain(warnings)
+    }
+
     pub(super) fn empty(chosen: Chosen) -> SpawnReport {
         SpawnReport { chosen, fallbacks: Vec::new(), results: Vec::new(), warnings: Vec::new() }
     }

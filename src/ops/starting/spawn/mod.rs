@@ -144,7 +144,7 @@ fn start_for_task(batch: &BatchContext, spec: &LaunchSpec) -> Result<Spawned, Op
     let attempts = attempt::attempt(batch, &[&launch], backend.as_ref(), None)?;
     let (start, result) = attempts.into_iter().next().expect("each launch has its attempt");
     let mut warnings = start::warnings_of(slice::from_ref(&launch));
-    warnings.extend(start.warning.map(|text| (start.member.name, text)));
+    warnings.extend(start.warnings.into_iter().map(|text| (start.member.name.clone(), text)));
     start::journal_warnings(batch.team, &warnings);
     result
 }

@@ -53,8 +53,8 @@ pub(super) struct MemberStart {
     pub(super) new_mailbox: bool,
     /// The worktree, if it was created by this start and is to be removed on failure.
     pub(super) new_checkout: Option<Checkout>,
-    /// What failed without harm to that worktree.
-    pub(super) warning: Option<String>,
+    /// What its user has to know although it runs.
+    pub(super) warnings: Vec<String>,
     /// The error of a backend that did not place the launcher.
     pub(super) not_placed: Option<BackendError>,
 }
@@ -75,7 +75,7 @@ impl MemberStart {
             first: None,
             new_mailbox: false,
             new_checkout: None,
-            warning: None,
+            warnings: Vec::new(),
             not_placed: None,
         }
     }
@@ -372,7 +372,7 @@ pub(super) fn write_files(
             };
             let obtained = worktree::obtain(batch.ctx, team, repository, &wanted)?;
             start.new_checkout = obtained.is_new.then_some(obtained.checkout);
-            start.warning = obtained.warning;
+            start.warnings.extend(obtained.warning);
         }
         team.make_workspace(&batch.settings.workspace, &launch.chat())?;
         account::link(team, &start.record)?;

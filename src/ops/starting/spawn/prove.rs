@@ -38,6 +38,10 @@ pub(super) enum FailureCause {
     Late { silent: bool },
 }
 
+/// The result of one check. `Continue` has the time after which a member is to be checked again if
+/// its record does not change before.
+type ProofCheck = ControlFlow<StartProof, Duration>;
+
 /// Reports the members whose records change, so that one change does not cause all records to be
 /// read.
 pub(super) struct RecordWatcher {
@@ -69,7 +73,8 @@ impl RecordWatcher {
     }
 }
 
-/// Waits for the whole batch until `limit`. Returns one proof per member.
+/// Waits for the whole batch until `limit`. Returns one proof per member. A program that runs, and
+/// whose screen no rule has recognised until then, counts as started (SP-21).
 pub(super) fn prove(
     team: &TeamStore,
     starts: &[MemberStart],
@@ -89,7 +94,7 @@ pub(super) fn prove(
             if stems.as_ref().is_some_and(|stems| !stems.contains(&start.record.name.file_stem())) {
                 continue;
             }
-            match check(team, start) {
+            match check(team, start, false) {
                 ControlFlow::Break(found) => *proof = Some(found),
                 ControlFlow::Continue(at_most) if at_most < sweep.remaining() => {
                     sweep = Deadline::after(at_most)
@@ -102,9 +107,12 @@ pub(super) fn prove(
         }
         changed = watcher.wait(sweep.remaining().min(deadline.remaining()));
     }
-    let late = |start: &MemberStart| StartProof::Fails {
-        reason: String::new(),
-        cause: FailureCause::Late { silent: !has_begun(team, start) },
+    let late = |start: &MemberStart| match check(team, start, true) {
+        ControlFlow::Break(proof) => proof,
+        ControlFlow::Continue(_) => StartProof::Fails {
+            reason: String::new(),
+            cause: FailureCause::Late { silent: !has_begun(team, start) },
+        },
     };
     proofs.into_iter().zip(starts).map(|(p, start)| p.unwrap_or_else(|| late(start))).collect()
 }
@@ -114,9 +122,8 @@ fn has_begun(team: &TeamStore, start: &MemberStart) -> bool {
     team.member_record(&start.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
 }
 
-/// Checks a start once. `Continue` has the time after which it is to be checked again if its record
-/// does not change before.
-fn check(team: &TeamStore, started: &MemberStart) -> ControlFlow<StartProof, Duration> {
+/// Checks a start once. `is_late`: its time is over, so its screen is no longer waited for.
+fn check(team: &TeamStore, started: &MemberStart, is_late: bool) -> ProofCheck {
     let Some(placement) = &started.record.placement else { return fails("it was not placed") };
     let record = match team.member_record(&started.record.name) {
         Ok(Some(record)) if record.is(&started.record.incarnation) => record,
@@ -142,8 +149,8 @@ fn check(team: &TeamStore, started: &MemberStart) -> ControlFlow<StartProof, Dur
         return fails(&problem);
     }
     match left_until_ready(&record, started.ready) {
-        Some(left) => ControlFlow::Continue(left),
-        None => {
+        Some(left) if !is_late || started.ready != Ready::Screen => ControlFlow::Continue(left),
+        Some(_) | None => {
             ControlFlow::Break(StartProof::Runs { pid: start.program.pid, cwd: start.cwd.clone() })
         }
     }
@@ -184,16 +191,16 @@ pub(crate) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Option<Dur
     }
 }
 
-fn exited(exit: &ExitRecord) -> ControlFlow<StartProof, Duration> {
+fn exited(exit: &ExitRecord) -> ProofCheck {
     if exit.no_terminal { no_launcher(&exit.describe()) } else { fails(&exit.describe()) }
 }
 
-fn fails(reason: &str) -> ControlFlow<StartProof, Duration> {
+fn fails(reason: &str) -> ProofCheck {
     let cause = FailureCause::Program;
     ControlFlow::Break(StartProof::Fails { reason: reason.to_owned(), cause })
 }
 
-fn no_launcher(reason: &str) -> ControlFlow<StartProof, Duration> {
+fn no_launcher(reason: &str) -> ProofCheck {
     let cause = FailureCause::Backend;
     ControlFlow::Break(StartProof::Fails { reason: reason.to_owned(), cause })
 }

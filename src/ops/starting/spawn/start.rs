@@ -85,7 +85,8 @@ pub(super) fn start_batch(
             }
             Ok(attempts) => {
                 for (mut member, (start, result)) in unstarted.into_iter().zip(attempts) {
-                    warnings.extend(start.warning.map(|text| (start.member.name.clone(), text)));
+                    let of_start = |text| (start.member.name.clone(), text);
+                    warnings.extend(start.warnings.into_iter().map(of_start));
                     (member.name, member.asked) = (start.member.name, Some(start.asked));
                     match result {
                         Err(e) if chosen.auto && is_backend_failure(&e) => {
