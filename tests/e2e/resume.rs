@@ -228,8 +228,8 @@ fn tmux_cr_05_resume_restarts_a_program_that_exits_with_0_on_a_hangup() {
     stage.assert_clean();
 }
 
-/// A program that writes transcripts as Claude Code does: `/clear` is a line on its input, and it
-/// refuses to resume if there is a file `refuse`.
+/// A program that writes transcripts as Claude Code does: `/clear` is a line on its input, it
+/// refuses to resume if there is a file `refuse`, and writes nothing new if there is one `mute`.
 const CLEARED: &str = r#"#!/bin/sh
 dir=${CLAUDE_CONFIG_DIR:-$HOME/.claude}/projects/-work
 mkdir -p "$dir"
@@ -237,7 +237,7 @@ put() { echo '{"type":"user","sessionId":"'$1'","teamName":"demo","agentName":"a
 resumed=
 while [ $# -gt 0 ]; do
     case $1 in
-        --session-id) put "$2" ;;
+        --session-id) [ -e mute ] || put "$2" ;;
         --resume) resumed=$2; [ ! -e refuse ] || exit 1; put "$2" ;;
     esac
     shift
@@ -282,6 +282,34 @@ fn cr_17_resume_continues_the_session_that_was_written_last() {
     wait_for("the chosen one", || resumed().ends_with(&format!("{first}\n")).then_some(()));
     let after = record(&stage, "ann");
     assert_eq!((&after["session"], &after["earlier_sessions"]), (&json!(first), &json!([second])));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// CR-17: a conversation that one resume could not reach is continued by the next one, and the new
+/// conversation in between is named as such.
+#[test]
+fn cr_17_conversation_out_of_reach_is_continued_by_the_next_resume() {
+    let mut stage = Stage::new();
+    stage.shadow("claude", CLEARED);
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let start = ["spawn", "ann", "--profile", "claude", "--until", "running", "--backend", "pty"];
+    stage.phalanx(&start).expect(0);
+    let first = record(&stage, "ann")["session"].as_str().expect("a session").to_owned();
+    let (transcripts, away) = (stage.root().join("projects"), stage.at("away"));
+    let transcript = transcripts.join(format!("-work/{first}.jsonl"));
+    wait_for("a transcript", || transcript.exists().then_some(()));
+    fell(&stage, "ann");
+    std::fs::rename(&transcripts, &away).expect("moved");
+    std::fs::write(stage.at("work/mute"), "").expect("mute");
+    let anew = stage.phalanx(&["resume"]).expect(0).stdout;
+    assert!(anew.contains("ann: a new conversation begins"), "{anew}");
+    assert_ne!(record(&stage, "ann")["session"], json!(first));
+    fell(&stage, "ann");
+    std::fs::remove_dir_all(&transcripts).expect("made by the program");
+    std::fs::rename(&away, &transcripts).expect("moved back");
+    let again = stage.phalanx(&["--json", "resume"]).expect(0).json();
+    assert_eq!(again[0]["session"], json!(first), "{again}");
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -101,8 +101,8 @@ fn start(
         setup.out.print_message(&format!("{from} keeps its name; {hint}"));
         return Err(e.into());
     }
-    if let Some(why) = lost {
-        setup.out.print_message(&format!("{to}: its session cannot be resumed: {why}"));
+    if let Some(lost) = lost {
+        setup.out.print_message(&format!("{to}: {lost}"));
     }
     Ok(session)
 }

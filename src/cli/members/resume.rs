@@ -148,8 +148,7 @@ fn start_again(
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
     for RestartResult { name, session, lost, result } in starts {
         let problem = result.as_ref().err().map(|e| chain(e));
-        lines
-            .extend(lost.iter().map(|why| format!("{name}: its session cannot be resumed: {why}")));
+        lines.extend(lost.iter().map(|lost| format!("{name}: {lost}")));
         lines.push(match (&result, &session) {
             (Ok(one), Some(session)) => {
                 format!("{name} runs again (process {}) and continues session {session}", one.pid)
@@ -174,7 +173,7 @@ pub(super) struct RestartResult {
     pub(super) name: String,
     /// The session that its program continues.
     pub(super) session: Option<String>,
-    /// The reason why the known session could not be resumed.
+    /// That an agent begins a new conversation, and why.
     pub(super) lost: Option<String>,
     pub(super) result: Result<Spawned, OpsError>,
 }
@@ -191,19 +190,24 @@ pub(super) async fn start_members(
     let (batch, mut interrupted) = start(setup, team, specs, options.clone()).await?;
     batch.remarks().for_each(|line| setup.out.print_message(&line));
     let mut starts = Vec::new();
-    for (RestartSpecs { spec, without_session }, result) in all.into_iter().zip(batch.results) {
+    for (restart, result) in all.into_iter().zip(batch.results) {
+        let RestartSpecs { spec, without_session, begins_anew } = restart;
         let LaunchSpec { name, session, .. } = spec;
-        let (spec, why) = match (without_session, &result) {
-            (Some(spec), Err(e)) if !interrupted => (spec, chain(e)),
+        let (spec, lost) = match (without_session, &result) {
+            (Some(spec), Err(e)) if !interrupted => {
+                (spec, format!("its session cannot be resumed, a new one begins: {}", chain(e)))
+            }
             (_, _) => {
-                starts.push(RestartResult { name, session, lost: None, result });
+                let is_new = begins_anew && result.is_ok();
+                let lost = is_new.then(|| "a new conversation begins: none is known".to_owned());
+                starts.push(RestartResult { name, session, lost, result });
                 continue;
             }
         };
         let (mut second, was_interrupted) = start(setup, team, vec![spec], options.clone()).await?;
         interrupted |= was_interrupted;
         let result = second.results.pop().unwrap_or(result);
-        starts.push(RestartResult { name, session: None, lost: Some(why), result });
+        starts.push(RestartResult { name, session: None, lost: Some(lost), result });
     }
     Ok((starts, interrupted))
 }

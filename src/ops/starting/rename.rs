@@ -69,6 +69,7 @@ pub fn specs(
     let renamed = |restart: RestartSpecs| RestartSpecs {
         spec: named(restart.spec),
         without_session: restart.without_session.map(named),
+        ..restart
     };
     // An earlier call was killed before the start.
     if is_last_change(team, from, to)? {

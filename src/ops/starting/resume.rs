@@ -45,6 +45,8 @@ pub struct RestartSpecs {
     /// The spec to start without the known session, if that cannot be resumed. `None` if no
     /// session is known, or if the caller chose one.
     pub without_session: Option<LaunchSpec>,
+    /// An agent that begins a new conversation, because no session of it is known.
+    pub begins_anew: bool,
 }
 
 /// Returns the specs to restart `names`, or without names all members that failed or disappeared.
@@ -66,10 +68,13 @@ pub fn specs(
     let restart = |record: &MemberRecord| {
         let checkout = checkouts.get(&record.name).filter(|had| had.path == record.request.cwd);
         let last = relaunch_spec(ctx, record, checkout)?;
-        let known = last_session(ctx, team, record)?.filter(|_| session.is_none());
+        let profile = profiles::find(ctx, &record.request.profile)?;
+        let had = last_session(team, record).filter(|_| session.is_none() && profile.can_resume());
         let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
-        let without_session = known.as_ref().map(|_| in_session(None));
-        Ok(RestartSpecs { spec: in_session(session.or(known.as_deref())), without_session })
+        let without_session = had.as_ref().map(|_| in_session(None));
+        let spec = in_session(session.or(had.as_deref()));
+        let begins_anew = profile.is_agent() && spec.session.is_none();
+        Ok(RestartSpecs { spec, without_session, begins_anew })
     };
     let specs = records.iter().map(restart).collect::<Result<Vec<_>, OpsError>>()?;
     // Members still on the roster are removed before their restart; a lead may safely do so, too.
@@ -89,7 +94,7 @@ pub fn start_again(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result
         let results = spawn::for_lead(ctx, team, &[spec], START)?;
         results.into_iter().try_for_each(|result| result.map(drop))
     };
-    for RestartSpecs { spec, without_session } in
+    for RestartSpecs { spec, without_session, .. } in
         specs(ctx, team, std::slice::from_ref(name), None)?
     {
         match (start(spec), without_session) {
@@ -165,15 +170,16 @@ pub(crate) fn has_failed(record: &MemberRecord) -> bool {
         && (!state.is_over() || matches!(state, MemberState::Failed | MemberState::Disappeared))
 }
 
-/// Returns the session that the last run wrote last, if its program can resume one.
-fn last_session(
-    ctx: &Context,
-    team: &TeamStore,
-    record: &MemberRecord,
-) -> Result<Option<String>, OpsError> {
-    let Some(session) = sessions::last_session(team, record) else { return Ok(None) };
-    let profile = profiles::find(ctx, &record.request.profile)?;
-    Ok(profile.can_resume().then_some(session))
+/// Returns the session that the last run wrote last. A run that was to continue a session and could
+/// not, and wrote none itself, leaves that session to the next one (CR-17).
+fn last_session(team: &TeamStore, record: &MemberRecord) -> Option<String> {
+    let prompt = record.request.prompt.as_deref();
+    let is_restart = prompt.is_some_and(|prompt| prompt.contains(RESTARTED));
+    let earlier = record.earlier_sessions.iter().rev().filter(|_| is_restart);
+    record.session.iter().chain(earlier).find_map(|session| {
+        let record = MemberRecord { session: Some(session.clone()), ..record.clone() };
+        sessions::last_session(team, &record)
+    })
 }
 
 /// Returns the spec of a last run with a session to resume, or else with a summary of that run.
