@@ -76,11 +76,13 @@ impl Session {
         self.mark_received();
         self.end_text();
         let tool = self.merge_call(request.tool_call, text_of(params).len()).clone();
-        let is_cancelled = self.turn.as_ref().is_some_and(|turn| turn.is_cancelled);
+        // Nothing runs for a question of a cancelled turn, or of a conversation that is loaded.
+        let is_loading = self.phase == SessionPhase::Starting;
+        let is_over = is_loading || self.turn.as_ref().is_some_and(|turn| turn.is_cancelled);
         if request.options.is_empty() || self.questions.is_full() {
             self.fault("a permission request cannot be answered", text_of(params));
             self.writer.reply(&id, cancelled());
-        } else if is_cancelled {
+        } else if is_over {
             self.writer.reply(&id, cancelled());
         } else {
             let plan = plan_of(&tool, &self.calls);

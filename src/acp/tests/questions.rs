@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::fake::{FakeAgent, SESSION};
+use super::fake::{FakeAgent, SESSION, start};
 use crate::{
-    AgentQuestion, AgentTraits, OptionKind, Outcome, QuestionId, SessionReport, ToolContent,
-    ToolKind,
+    AgentQuestion, AgentTraits, OptionKind, Outcome, QuestionId, SessionReport, SessionStart,
+    ToolContent, ToolKind,
 };
 
 /// Options of a shell command, in the order of qwen.
@@ -121,6 +121,21 @@ fn cancel_answers_every_open_question() {
     let reports = agent.request_permission(json!(3), call("c"), &SHELL);
     assert!(!reports.iter().any(|report| matches!(report, SessionReport::Asked(_))));
     assert_eq!(answers(&mut agent), [(json!(3), cancelled())]);
+}
+
+/// AC-24: the tool of the question has run, or was refused, long ago.
+#[test]
+fn ac_24_question_of_a_replayed_conversation_is_not_asked() {
+    let mut agent = FakeAgent::new(SessionStart { load: Some(SESSION.to_owned()), ..start() });
+    agent.initialize(json!({"agentCapabilities": {"loadSession": true}}));
+    let load = agent.request("session/load");
+    let reports = agent.request_permission(json!("old"), call("a"), &SHELL);
+    assert!(!reports.iter().any(|report| matches!(report, SessionReport::Asked(_))));
+    assert_eq!(answers(&mut agent), [(json!("old"), cancelled())]);
+    assert_eq!(agent.session.questions().count(), 0);
+    agent.feed(&json!({"id": load["id"], "result": {}}));
+    agent.session.prompt("t", "x");
+    agent.ask(json!("new"), call("a"), &SHELL);
 }
 
 #[test]
