@@ -273,8 +273,14 @@ impl AgentSide {
                     self.writer.reply_error(&id, INVALID_PARAMS, words);
                     return None;
                 }
+                let Some(text) = params.text() else {
+                    let words = "a prompt has only texts, links and resources, as \
+                                 `promptCapabilities` says: link to the file of an image";
+                    self.writer.reply_error(&id, INVALID_PARAMS, words);
+                    return None;
+                };
                 self.prompts.push(id);
-                Some(ClientCall::Prompt(params.text()))
+                Some(ClientCall::Prompt(text))
             }
             _ => {
                 let words = format!("there is no method {method:?}");

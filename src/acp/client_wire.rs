@@ -23,14 +23,15 @@ pub(crate) struct PromptParams {
     prompt: Vec<PromptBlock>,
 }
 
-/// A part of a prompt: a text, a link, or a resource with its text. Images and sounds are not
-/// advertised.
+/// A part of a prompt: a text, a link, or a resource with its text.
 #[derive(Debug, Default, Deserialize)]
 struct PromptBlock {
+    #[serde(default, rename = "type", deserialize_with = "lenient")]
+    kind: String,
     #[serde(default, deserialize_with = "lenient")]
-    text: Option<String>,
+    text: String,
     #[serde(default, deserialize_with = "lenient")]
-    uri: Option<String>,
+    uri: String,
     #[serde(default, deserialize_with = "lenient")]
     resource: EmbeddedResource,
 }
@@ -44,23 +45,26 @@ struct EmbeddedResource {
 }
 
 impl PromptParams {
-    /// Returns the prompt as one text. A link is its path, and a resource its path and its text.
-    pub(crate) fn text(&self) -> String {
-        self.prompt.iter().filter_map(PromptBlock::text).collect()
+    /// Returns the prompt as one text; `None` if a part of it has a type that is not advertised. A
+    /// link is its path, and a resource its path and its text.
+    pub(crate) fn text(&self) -> Option<String> {
+        self.prompt.iter().map(PromptBlock::text).collect()
     }
 }
 
 impl PromptBlock {
+    /// Its types are those of `promptCapabilities`.
     fn text(&self) -> Option<String> {
-        if let Some(text) = &self.text {
-            return Some(text.clone());
-        }
-        if let Some(uri) = &self.uri {
-            return Some(path_of(uri).to_owned());
-        }
         let EmbeddedResource { uri, text } = &self.resource;
-        let text = text.as_ref()?;
-        Some(format!("\n<file path={:?}>\n{text}\n</file>\n", path_of(uri)))
+        match (self.kind.as_str(), text) {
+            ("text", _) => Some(self.text.clone()),
+            ("resource_link", _) => Some(path_of(&self.uri).to_owned()),
+            ("resource", None) => Some(path_of(uri).to_owned()),
+            ("resource", Some(text)) => {
+                Some(format!("\n<file path={:?}>\n{text}\n</file>\n", path_of(uri)))
+            }
+            _ => None,
+        }
     }
 }
 

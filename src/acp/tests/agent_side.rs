@@ -118,13 +118,35 @@ fn prompt_has_its_text_links_and_resources() {
     let prompt = json!([
         {"type": "text", "text": "look at "},
         {"type": "resource_link", "uri": "file:///work/a.rs", "name": "a.rs"},
-        {"type": "image", "data": "", "mimeType": "image/png"},
         {"type": "resource", "resource": {"uri": "file:///work/b.rs", "text": "fn b() {}"}},
+        {"type": "resource", "resource": {"uri": "file:///work/c.bin", "blob": "AA=="}},
     ]);
     let calls =
         request(&mut side, 2, "session/prompt", json!({"sessionId": "team", "prompt": prompt}));
-    let text = "look at /work/a.rs\n<file path=\"/work/b.rs\">\nfn b() {}\n</file>\n";
+    let text = "look at /work/a.rs\n<file path=\"/work/b.rs\">\nfn b() {}\n</file>\n/work/c.bin";
     assert_eq!(calls, [ClientCall::Prompt(text.to_owned())]);
+}
+
+/// AC-25: what is not advertised is refused, and not left out without a word.
+#[test]
+fn ac_25_prompt_takes_exactly_the_content_that_is_advertised() {
+    let mut side = opened();
+    request(&mut side, 1, "initialize", json!({"protocolVersion": 1}));
+    let reply = output(&mut side).remove(0);
+    let offered = &reply["result"]["agentCapabilities"]["promptCapabilities"];
+    let contents = [
+        ("image", json!({"type": "image", "data": "", "mimeType": "image/png", "uri": "/a.png"})),
+        ("audio", json!({"type": "audio", "data": "", "mimeType": "audio/wav"})),
+        ("embeddedContext", json!({"type": "resource", "resource": {"uri": "file:///a"}})),
+    ];
+    for (capability, content) in contents {
+        let prompt = json!([{"type": "text", "text": "look at "}, content]);
+        let params = json!({"sessionId": "team", "prompt": prompt});
+        let is_taken = !request(&mut side, 2, "session/prompt", params).is_empty();
+        assert_eq!(offered[capability], is_taken, "{capability}");
+        let code = output(&mut side).pop().map(|reply| reply["error"]["code"].clone());
+        assert_eq!(code, (!is_taken).then(|| json!(-32602)), "{capability}");
+    }
 }
 
 #[test]
