@@ -26,7 +26,17 @@ struct KeptCall {
     size: usize,
 }
 
+impl KeptCall {
+    fn is_over(&self) -> bool {
+        matches!(self.call.status, ToolStatus::Completed | ToolStatus::Failed)
+    }
+}
+
 impl CallTable {
+    pub(crate) fn is_any_open(&self) -> bool {
+        !self.calls.iter().all(KeptCall::is_over)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.calls.clear();
         self.bytes = 0;
@@ -71,10 +81,7 @@ impl CallTable {
     /// go first.
     fn drop_old_calls(&mut self, most: usize) {
         while self.calls.len() > most || self.bytes > MOST_BYTES {
-            let is_over = |kept: &KeptCall| {
-                matches!(kept.call.status, ToolStatus::Completed | ToolStatus::Failed)
-            };
-            let oldest = self.calls.iter().position(is_over).unwrap_or(0);
+            let oldest = self.calls.iter().position(KeptCall::is_over).unwrap_or(0);
             match self.calls.remove(oldest) {
                 Some(dropped) => self.bytes -= dropped.size,
                 None => return,

@@ -124,6 +124,11 @@ impl Session {
         self.turn.as_ref().map(|turn| &*turn.tag)
     }
 
+    /// Returns whether a tool call has not ended, as far as the agent reports it.
+    pub fn runs_tool(&self) -> bool {
+        self.calls.is_any_open()
+    }
+
     /// The agent, as far as it has described itself.
     pub fn agent(&self) -> &AgentInfo {
         &self.agent

@@ -243,6 +243,21 @@ fn ac_07_turn_without_an_end_is_cancelled() {
     end(&stage);
 }
 
+/// AC-07: an agent that gives no sign of life is interrupted too, and gets its prompt again.
+#[test]
+fn ac_07_turn_without_output_is_interrupted() {
+    let stage = led();
+    spawn(&stage, "pty", &["silent"]);
+    wait_for("the prompt", || (events(&stage, "message_submitted").len() == 1).then_some(()));
+    stage.phalanx(&["send", "--urgent", "ann", "leave that"]).expect(0);
+    wait_for("the interrupt", || (events(&stage, "turn_interrupted").len() == 1).then_some(()));
+    wait_for("the repetition", || {
+        let submitted = events(&stage, "message_submitted");
+        submitted.iter().any(|event| event["detail"]["reason"].is_string()).then_some(())
+    });
+    end(&stage);
+}
+
 /// An agent that answers nothing fails its start; one that dies in a turn fails with its reason,
 /// and goes on with its conversation when it is resumed.
 #[test]

@@ -18,6 +18,8 @@ const MOST_BYTES: usize = 64 * 1024;
 const REPLY_MS: u64 = 2000;
 /// Time in milliseconds after which all agents that were tried had stored a prompt.
 pub(super) const STORED_MS: u64 = 1000;
+/// Milliseconds without output after which an agent without a running tool waits for its API.
+const QUIET_MS: u64 = 1000;
 /// Tag of a prompt that a person has typed.
 const TYPED: &str = "typed";
 /// Told to the agent before a message that it may have received already.
@@ -176,20 +178,25 @@ pub(super) fn give_up_replies(state: &mut State) {
     state.in_doubt.extend(late.into_iter().flat_map(|steered| steered.ids));
 }
 
-/// Takes urgent messages into the running turn, or cancels it, once per message.
+/// Takes urgent messages into the running turn, or cancels it, once per message. A turn that waits
+/// for the API or for an answer is cancelled: its agent would read a text only afterwards.
 pub(super) fn advance_urgent(state: &mut State) {
-    let is_received = state.turn.as_ref().is_some_and(|turn| turn.is_received);
+    let Some(turn) = &state.turn else { return };
+    // An agent that has not begun the turn may ignore its cancellation.
+    let is_begun = turn.is_received || turn.stored_at <= state.now;
+    let is_busy = state.now.since(turn.heard_at) < QUIET_MS || state.session.runs_tool();
+    let takes_text = turn.is_received && is_busy && !state.is_asked();
     let is_new =
         |envelope: &&Envelope| envelope.urgent && !state.interrupted.contains(&envelope.msg_id);
     let urgent: Vec<Envelope> = state.waiting.iter().filter(is_new).cloned().collect();
-    let is_due = is_received && state.outbox.accepted;
+    let is_due = is_begun && state.outbox.accepted;
     if urgent.is_empty() || !is_due || state.role == AgentRole::Lead {
         return;
     }
     let ids: Vec<String> = urgent.iter().map(|envelope| envelope.msg_id.clone()).collect();
     state.interrupted.extend(ids.iter().cloned());
     let text: Vec<String> = urgent.iter().map(|envelope| render(state, envelope)).collect();
-    if state.session.steer(&ids[0], &joined(state, &text)) {
+    if takes_text && state.session.steer(&ids[0], &joined(state, &text)) {
         state.waiting.retain(|envelope| !ids.contains(&envelope.msg_id));
         let steered = SteeredMail { turn: state.turns, ids: ids.clone(), reply_by: None };
         state.steered.insert(ids[0].clone(), steered);
@@ -201,7 +208,17 @@ pub(super) fn advance_urgent(state: &mut State) {
     } else if state.session.cancel() {
         let (kind, reason) = (EventKind::TurnInterrupted, None);
         state.effects.push(Effect::Journal { kind, ids, reason });
+        doubt_unreceived(state);
     }
+}
+
+/// Reads the messages of a prompt without a receipt again, in their order: an agent may forget a
+/// prompt that was cancelled before its first output.
+fn doubt_unreceived(state: &mut State) {
+    let Some(turn) = state.turn.as_mut().filter(|turn| !turn.is_received) else { return };
+    state.in_doubt.extend(turn.ids.drain(..));
+    state.waiting.clear();
+    state.outbox.mail_due = true;
 }
 
 /// Handles the result of a message for the running turn. A refused one is read again, and becomes

@@ -41,8 +41,7 @@ impl State {
         times.extend(self.limited_until().filter(|_| !self.waiting.is_empty()));
         times.extend(self.settled_at());
         times.extend(self.steered.values().filter_map(|steered| steered.reply_by));
-        let unstored = self.turn.as_ref().filter(|turn| turn.is_received && !turn.ids.is_empty());
-        times.extend(unstored.map(|turn| turn.stored_at));
+        times.extend(self.turn.as_ref().map(|turn| turn.stored_at));
         let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && !self.is_asked());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
         // One that has passed since the last event is due now.

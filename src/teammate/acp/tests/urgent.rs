@@ -65,16 +65,78 @@ fn ac_07_turn_of_an_agent_that_cannot_steer_is_cancelled() {
 }
 
 #[test]
-fn ac_07_urgent_message_waits_for_the_receipt_of_the_turn() {
+fn ac_07_urgent_message_waits_until_the_turn_has_begun() {
     for can_steer in [true, false] {
         let mut stage = Stage::ready_as(AgentRole::Teammate, can_steer);
         stage.mail("bob", "begin", "m1");
         stage.urgent("u1");
-        stage.tick(1000);
+        stage.tick(STORED_MS - 1);
         let method = if can_steer { "_session/steering" } else { "session/cancel" };
         assert_eq!(stage.find(method), None);
         stage.says("on it");
         stage.take(method);
+    }
+}
+
+/// An agent that retries in silence may read nothing for minutes.
+#[test]
+fn ac_07_turn_without_output_is_cancelled_and_its_prompt_sent_again() {
+    for can_steer in [true, false] {
+        let mut stage = Stage::ready_as(AgentRole::Teammate, can_steer);
+        stage.tick(10_000);
+        stage.mail("bob", "begin", "m1");
+        stage.prompt();
+        stage.tick(300);
+        stage.urgent("u1");
+        stage.mail("bob", "later", "m2");
+        assert_eq!(stage.find("session/cancel"), None);
+        assert_eq!(stage.sleep(), Some(STORED_MS - 300));
+        stage.take("session/cancel");
+        assert_eq!(stage.progress, [submitted(&["m1"], None), interrupted(&["u1"])]);
+        stage.forget();
+        stage.stops("cancelled");
+        assert_eq!(stage.acknowledged, [""; 0], "nothing shows that the agent has kept it");
+        let prompt = stage.prompt();
+        let parts = ["id=\"m1\"", "may repeat one", "begin", "id=\"u1\"", "id=\"m2\""];
+        let places = parts.map(|part| prompt.find(part).unwrap_or_else(|| panic!("{prompt}")));
+        assert!(places.is_sorted() && prompt.matches("may repeat one").count() == 1, "{prompt}");
+        let reason = "possibly a repetition: it was sent before without a receipt";
+        let expected = [submitted(&["u1", "m2"], None), submitted(&["m1"], Some(reason))];
+        assert_eq!(stage.progress, expected);
+        stage.says("Stopped");
+        stage.tick(STORED_MS);
+        assert_eq!(stage.acknowledged, ["m1", "u1", "m2"]);
+        stage.stops("end_turn");
+        assert!(!stage.has_prompt() && stage.find("session/cancel").is_none());
+    }
+}
+
+#[test]
+fn ac_07_text_is_taken_into_a_turn_that_is_heard_or_runs_a_tool() {
+    type Before = fn(&mut Stage);
+    fn tool(stage: &mut Stage, status: &str) {
+        stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": "c", "status": status}));
+        stage.tick(60_000);
+    }
+    let (taken, cancelled) = ("_session/steering", "session/cancel");
+    let turns: [(Before, &str); 5] = [
+        (|stage| stage.tick(999), taken),
+        (|stage| stage.tick(1000), cancelled),
+        (|stage| tool(stage, "in_progress"), taken),
+        (|stage| tool(stage, "completed"), cancelled),
+        // Until a person has answered, the agent would read nothing.
+        (|stage| drop(stage.asks_to_run(1)), cancelled),
+    ];
+    for (before, method) in turns {
+        let mut stage = Stage::working(true);
+        before(&mut stage);
+        stage.urgent("u1");
+        stage.take(method);
+        if method == cancelled {
+            stage.stops("cancelled");
+            let prompt = stage.prompt();
+            assert!(prompt.contains("id=\"u1\"") && !prompt.contains("may repeat"), "{prompt}");
+        }
     }
 }
 
