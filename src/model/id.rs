@@ -325,6 +325,11 @@ impl Incarnation {
         }
         Ok(Self(given.to_owned()))
     }
+
+    /// Returns true for the id of a request that a member over ACP has filed in this run.
+    pub fn has_asked(&self, request: &str) -> bool {
+        request.contains(&format!("-{}-", &self.0[..8]))
+    }
 }
 
 text_id!(Incarnation, Incarnation::parse);

@@ -258,6 +258,22 @@ fn ac_07_turn_without_output_is_interrupted() {
     end(&stage);
 }
 
+/// AC-26: a question that ends with its turn is withdrawn, and cannot be answered.
+#[test]
+fn ac_26_question_of_a_cancelled_turn_is_withdrawn() {
+    let stage = led();
+    spawn(&stage, "pty", &["plain"]);
+    stage.phalanx(&["send", "ann", "please touch it"]).expect(0);
+    let id = open_request(&stage);
+    stage.phalanx(&["send", "--urgent", "ann", "leave that"]).expect(0);
+    let decided = wait_for("the end of the request", || events(&stage, "request_decided").pop());
+    assert_eq!(decided["detail"]["outcome"], "withdrawn");
+    let refused = stage.phalanx(&["answer", &id, "--approve"]).expect(4);
+    assert!(refused.stderr.contains("withdrawn"), "{refused:?}");
+    assert!(!stage.at("work/made.txt").exists());
+    end(&stage);
+}
+
 /// An agent that answers nothing fails its start; one that dies in a turn fails with its reason,
 /// and goes on with its conversation when it is resumed.
 #[test]

@@ -71,6 +71,8 @@ pub(super) struct EditorFace<'a> {
     members: MemberCalls,
     /// Requests of members that were shown.
     shown: BTreeSet<String>,
+    /// Requests whose answers have yet to reach their programs.
+    answered: Vec<RequestId>,
     /// The option that rejects, of each open question of the agent lead.
     rejects: BTreeMap<QuestionId, Option<String>>,
     /// Something has changed since the members' states were read.
@@ -138,6 +140,7 @@ impl<'a> EditorFace<'a> {
             journal: team.journal_end().unwrap_or_else(|_| team.journal()),
             members: MemberCalls::default(),
             shown: BTreeSet::new(),
+            answered: Vec::new(),
             rejects: BTreeMap::new(),
             is_stale: true,
             states: Deadline::after(Duration::ZERO),
@@ -237,6 +240,10 @@ impl<'a> EditorFace<'a> {
         };
         self.others_work |= !open.is_empty();
         self.ask_all(&open);
+        for id in std::mem::take(&mut self.answered) {
+            self.team.question(&id).iter().for_each(|question| self.settle(question));
+        }
+        self.others_work |= !self.answered.is_empty();
     }
 
     /// Asks what the members ask, each request once, and takes back what was answered elsewhere.
@@ -270,8 +277,11 @@ impl<'a> EditorFace<'a> {
         }
     }
 
-    /// Ends the tool call of a request that is decided.
+    /// Ends the tool call of a request that is decided, once its program has taken the answer.
     fn settle(&mut self, request: &Question) {
+        if request.is_untaken() && request.reports_result() {
+            return self.answered.push(request.id.clone());
+        }
         let decision = request.decision.as_ref();
         let is_allowed = decision.is_some_and(|made| made.outcome == DecisionOutcome::Allowed);
         let status = if is_allowed { ToolStatus::Completed } else { ToolStatus::Failed };

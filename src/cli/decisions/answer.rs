@@ -94,7 +94,7 @@ pub(crate) struct AnswerArgs {
     pub(crate) uncommitted: bool,
 }
 
-/// Time limit for typing an answer into a program and seeing its dialog close.
+/// Time limit for giving an answer to a program: for typing it and seeing its dialog close.
 const TYPING: Duration = Duration::from_secs(20);
 
 pub(crate) fn answer(setup: &Setup, args: AnswerArgs) -> VerbResult {
@@ -132,11 +132,12 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     };
     let Answered { question, added } =
         ops::decisions::decide::answer(&setup.ctx, &team, id, &answer)?;
-    let question = match question.answered_by() {
-        Some(_) => ops::decisions::dialog::outcome(&team, &question, TYPING)?,
-        None => question,
+    let question = if question.reports_result() {
+        ops::decisions::dialog::outcome(&team, &question, TYPING)?
+    } else {
+        question
     };
-    let typed = question.decision.as_ref().and_then(|decision| decision.typed);
+    let typed = question.typed();
     let document = json!({
         "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
         "typed": typed, "added": added,
@@ -153,7 +154,7 @@ fn decide(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResult {
     })?;
     Ok(match typed {
         None | Some(Typed::Taken) => Exit::DONE,
-        Some(Typed::Gone) => Exit::of(Kind::Refused),
+        Some(Typed::Gone | Typed::Rejected) => Exit::of(Kind::Refused),
         Some(Typed::Stays) => Exit::of(Kind::Failed),
     })
 }

@@ -113,7 +113,7 @@ impl DecisionOutcome {
     }
 }
 
-/// The result of typing an answer into the dialog of a wrapped program.
+/// The result of giving an answer to a program: of typing it, or of sending it over ACP.
 #[derive(
     Debug,
     Clone,
@@ -128,12 +128,14 @@ impl DecisionOutcome {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Typed {
-    /// The keys were typed and the dialog closed.
+    /// The keys were typed and the dialog closed, or an agent over ACP was sent the answer.
     Taken,
-    /// The dialog had already closed; nothing was typed.
+    /// The dialog had already closed, or the question had ended; the program got nothing.
     Gone,
     /// The keys were typed, but the dialog is still open.
     Stays,
+    /// An agent over ACP was sent a rejection: it has no option for this approval.
+    Rejected,
 }
 
 impl Typed {
@@ -148,6 +150,7 @@ impl Typed {
             Typed::Taken => "typed; the dialog closed",
             Typed::Gone => "nothing was typed: the dialog had closed",
             Typed::Stays => "typed; the dialog is still open",
+            Typed::Rejected => "rejected, because the agent has no option for this approval",
         }
     }
 }
@@ -188,8 +191,8 @@ pub struct Decision {
     /// The answer is in the mailbox.
     #[serde(default)]
     pub sent: bool,
-    /// Result reported by the member's wrapper; `None` if there is none yet, or if the program
-    /// reads answers itself.
+    /// Result reported by the member's loop; `None` if there is none yet, or if the program reads
+    /// answers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Typed>,
 }
@@ -297,12 +300,26 @@ impl Question {
         self.decision.is_none()
     }
 
+    /// Returns true if the member's loop gives the answer to the program and reports the result: it
+    /// types it, or sends it to an agent over ACP.
+    pub fn reports_result(&self) -> bool {
+        self.answered_by().is_some()
+            || self.incarnation.as_ref().is_some_and(|run| run.has_asked(self.id.as_str()))
+    }
+
+    /// Returns the reported result, unless the outcome says it: an agent over ACP has no dialog.
+    pub fn typed(&self) -> Option<Typed> {
+        let typed = self.decision.as_ref()?.typed?;
+        (typed == Typed::Rejected || self.answered_by().is_some()).then_some(typed)
+    }
+
     /// Returns true if it was answered outside of the pane, and its program has not been seen to
-    /// take the answer. Only a program that asks on its screen shows that.
+    /// take the answer. Only a loop that reports results sees that.
     pub fn is_untaken(&self) -> bool {
         self.decision.as_ref().is_some_and(|d| {
             let is_answer = matches!(d.outcome, DecisionOutcome::Allowed | DecisionOutcome::Denied);
-            is_answer && d.by != BY_PANE && d.typed != Some(Typed::Taken)
+            let is_taken = matches!(d.typed, Some(Typed::Taken | Typed::Rejected));
+            is_answer && d.by != BY_PANE && !is_taken
         })
     }
 
@@ -316,11 +333,11 @@ impl Question {
         !self.is_open() && !self.is_unsent()
     }
 
-    /// `pending`, or the name of the outcome. An answer that is typed is only `answered` until its
-    /// dialog has closed.
+    /// `pending`, or the name of the outcome. Until its program has taken an answer, the request is
+    /// only `answered`, if the member's loop reports that.
     pub fn state(&self) -> &'static str {
         let state = self.decision.as_ref().map_or("pending", |d| d.outcome.as_str());
-        if self.is_untaken() && self.answered_by().is_some() { "answered" } else { state }
+        if self.is_untaken() && self.reports_result() { "answered" } else { state }
     }
 
     /// A one-line description for people. It contains unsanitized text from the member.

@@ -172,13 +172,15 @@ pub fn answer(
         Some(made) if made.outcome == DecisionOutcome::TimedOut => {
             Err(too_late(ctx, team, &question)?)
         }
-        made => {
-            let (by, at) =
-                made.as_ref().map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
-            let state = question.state();
-            Err(OpsError::Decided { id: id.clone(), state, by, at: at.iso() })
-        }
+        _ => Err(decided(&question)),
     }
+}
+
+/// Returns the refusal of an answer to a request that was decided otherwise.
+pub(super) fn decided(question: &Question) -> OpsError {
+    let made = question.decision.as_ref();
+    let (by, at) = made.map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
+    OpsError::Decided { id: question.id.clone(), state: question.state(), by, at: at.iso() }
 }
 
 /// Records that an answer came too late; the member already received the timeout.

@@ -79,7 +79,7 @@ fn describe_question(question: Question, at: Timestamp) -> Shown {
     let left_ms = question.is_open().then(|| question.deadline_at.since(at));
     let (state, answered_by) = (question.state(), question.answered_by().map(AnsweredBy::as_str));
     let body = serde_json::from_str(&question.message).unwrap_or_default();
-    let typed = question.decision.as_ref().and_then(|decision| decision.typed);
+    let typed = question.typed();
     let updated_input = question.decision.as_ref().and_then(|decision| decision.input.clone());
     let (by, rule, reason) = question
         .decision

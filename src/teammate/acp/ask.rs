@@ -1,5 +1,5 @@
-//! Questions of the agent as requests to the team. The first answer wins, from the pane or from the
-//! lead; the others see that it is over.
+//! Questions of the agent as requests to the team. The first answer that the agent is sent wins,
+//! from the pane or from the lead. Each end of a question is reported, so that the record says it.
 
 use super::super::effect::OutboundOp;
 use super::super::words::AgentRole;
@@ -26,6 +26,7 @@ pub(super) fn file(state: &mut State, question: &AgentQuestion) {
         return;
     }
     state.asked += 1;
+    // `Incarnation::has_asked` looks for the run in the id.
     let run = &state.me.incarnation.as_str()[..8];
     let kind = if question.plan.is_some() { "plan" } else { "perm" };
     let id = format!("{kind}-{}-{run}-{}", state.now.0, state.asked);
@@ -194,9 +195,10 @@ pub(super) fn answer_in_pane(state: &mut State, id: QuestionId, option: &str) {
     }
 }
 
-/// Answers a question. The agent's silence counts from now on.
+/// Answers a question. The agent's silence counts from now on. One that is being ended is sent
+/// nothing.
 fn answer(state: &mut State, id: QuestionId, option: Option<&str>) -> bool {
-    let is_taken = state.session.answer(id, option);
+    let is_taken = state.leaving.is_none() && state.session.answer(id, option);
     if let Some(turn) = state.turn.as_mut().filter(|_| is_taken) {
         turn.heard_at = state.now;
     }
@@ -228,6 +230,7 @@ pub(super) enum AnswerEffect {
 
 /// Gives the lead's answer to the agent.
 pub(super) fn answered(state: &mut State, response: &PermissionResponse) -> AnswerEffect {
+    let is_approval = matches!(response.verdict, PermissionVerdict::Allowed { .. });
     let (allowed, reason) = match &response.verdict {
         PermissionVerdict::Allowed { updated_input: Some(input), .. }
             if is_other_input(state, &response.request_id, input) =>
@@ -239,7 +242,7 @@ pub(super) fn answered(state: &mut State, response: &PermissionResponse) -> Answ
             (false, Some(error.clone()).filter(|error| error != DENIED))
         }
     };
-    decide(state, &response.request_id, (allowed, reason))
+    decide(state, &response.request_id, is_approval, (allowed, reason))
 }
 
 /// Returns true for an input that the request did not have: the agent would use its own.
@@ -250,30 +253,31 @@ fn is_other_input(state: &State, request: &str, given: &Value) -> bool {
 
 /// The same for a plan.
 pub(super) fn plan_answered(state: &mut State, response: &PlanApprovalResponse) -> AnswerEffect {
-    decide(state, &response.request_id, (response.approved, response.feedback.clone()))
+    let verdict = (response.approved, response.feedback.clone());
+    decide(state, &response.request_id, response.approved, verdict)
 }
 
 fn decide(
     state: &mut State,
     request: &str,
+    is_approval: bool,
     (allowed, reason): (bool, Option<String>),
 ) -> AnswerEffect {
-    let run = format!("-{}-", &state.me.incarnation.as_str()[..8]);
     let Some(filed) = take_filed(state, |filed| filed.request.as_str() == request) else {
-        // It was answered in the pane, or withdrawn, before this answer came.
-        if let Some(id) = RequestId::parse(request).ok().filter(|_| request.contains(&run)) {
-            state.outbox.push(OutboundOp::Typed(id, Typed::Gone));
-            return AnswerEffect::NotAllowed;
-        }
-        return AnswerEffect::None;
+        // The report that it was answered in the pane, or withdrawn, has replaced this answer.
+        let is_over = state.me.incarnation.has_asked(request);
+        return if is_over { AnswerEffect::NotAllowed } else { AnswerEffect::None };
     };
     let question = state.session.questions().find(|question| question.id == filed.question);
     let option = question.and_then(|question| question.choose(allowed)).map(|one| one.id.clone());
     // Without an option for this decision, the question is cancelled, which allows nothing.
-    let is_taken = answer(state, filed.question, option.as_deref());
-    if !is_taken {
-        state.outbox.push(OutboundOp::Typed(filed.request, Typed::Gone));
+    if !answer(state, filed.question, option.as_deref()) {
+        state.outbox.push(OutboundOp::Withdraw(filed.request, None));
+        return AnswerEffect::NotAllowed;
     }
+    let is_allowed = allowed && option.is_some();
+    let typed = if is_approval && !is_allowed { Typed::Rejected } else { Typed::Taken };
+    state.outbox.push(OutboundOp::Typed(filed.request, typed));
     let verdict = match (allowed, &option) {
         (true, Some(_)) => "allowed by the lead",
         (true, None) => "the agent has no option to allow it once",
@@ -281,7 +285,7 @@ fn decide(
     };
     state.show(ConversationUpdate::Decided { id: filed.question, words: verdict.to_owned() });
     let reason = reason.filter(|reason| !reason.trim().is_empty());
-    if is_taken && (reason.is_some() || allowed && option.is_none()) {
+    if reason.is_some() || allowed && option.is_none() {
         // An answer has no text, and in most agents a rejection ends the turn.
         let what = if filed.is_plan { "your plan" } else { "your request" };
         let verdict = match (allowed, &option) {
@@ -292,6 +296,5 @@ fn decide(
         let reason = reason.map(|reason| format!(": {}", text::short(&reason, REASON)));
         state.typed.push_back(format!("{what} was {verdict}{}", reason.unwrap_or_default()));
     }
-    let is_allowed = is_taken && allowed && option.is_some();
     if is_allowed { AnswerEffect::Allowed } else { AnswerEffect::NotAllowed }
 }

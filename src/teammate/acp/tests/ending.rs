@@ -162,6 +162,21 @@ fn ac_12_exit_withdraws_the_requests_of_open_questions() {
     }
 }
 
+/// AC-26: nothing is written to an agent any more once it is to end.
+#[test]
+fn ac_26_answer_while_the_agent_is_ended_is_not_reported_as_taken() {
+    let mut stage = Stage::working(false);
+    let request = stage.asks_to_run(1);
+    stage.take_ops();
+    stage.at(0, Event::Left);
+    let question = stage.open_question();
+    stage.chooses(question, "once");
+    stage.permit(LEAD, &request, Ok(()));
+    stage.exits(0, None);
+    assert_eq!(stage.answer(1), None);
+    assert_eq!(stage.take_ops(), [OutboundOp::Withdraw(request, None)]);
+}
+
 #[test]
 fn ac_12_reports_that_wait_are_sent_after_the_exit() {
     let mut stage = Stage::working(false);

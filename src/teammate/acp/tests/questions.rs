@@ -123,7 +123,9 @@ fn ac_04_answer_of_the_lead_never_allows_for_good() {
             stage.take_ops();
             stage.permit(LEAD, &request, verdict);
             assert_eq!(stage.answer(1).as_deref(), Some(expected), "{options:?} {verdict:?}");
-            assert_eq!(stage.take_ops(), [], "the request ended with the answer");
+            let is_rejected = verdict.is_ok() && expected == "cancelled";
+            let typed = if is_rejected { Typed::Rejected } else { Typed::Taken };
+            assert_eq!(stage.take_ops(), [OutboundOp::Typed(request, typed)]);
             assert_eq!(stage.acknowledged, ["answer-1"]);
         }
     }
@@ -140,7 +142,7 @@ fn ac_04_answer_in_the_pane_withdraws_the_request() {
         assert_eq!(stage.answer(1).as_deref(), Some(option));
         assert_eq!(stage.take_ops(), [OutboundOp::Withdraw(request.clone(), Some(allowed))]);
         stage.permit(LEAD, &request, Err("use rm -i"));
-        assert_eq!(stage.take_ops(), [OutboundOp::Typed(request, Typed::Gone)]);
+        assert_eq!(stage.take_ops(), [], "the withdrawal has replaced this answer");
         stage.stops("end_turn");
         assert_eq!(stage.answer(1), None, "the first answer counts");
         assert!(!stage.has_prompt());
@@ -192,7 +194,7 @@ fn ac_04_withdrawn_question_ends_its_request() {
         assert!(stage.state.filed.is_empty());
         stage.sent.clear();
         stage.permit(LEAD, &request, Ok(()));
-        assert_eq!(stage.take_ops(), [OutboundOp::Typed(request, Typed::Gone)]);
+        assert_eq!(stage.take_ops(), [], "the withdrawal has replaced this answer");
         assert_eq!((stage.answer(1), stage.has_prompt()), (None, false));
     }
 }
@@ -327,6 +329,8 @@ fn ac_04_other_input_of_the_lead_is_not_run_as_the_agents_own() {
     let (other, same) = (allow(json!({"command": "true"})), allow(own));
     stage.mail(LEAD, &other, "other");
     assert_eq!(stage.answer(1).as_deref(), Some("cancel"));
+    let rejected = OutboundOp::Typed(request.clone(), Typed::Rejected);
+    assert_eq!(stage.take_ops().last(), Some(&rejected));
     stage.stops("end_turn");
     assert!(stage.prompt().contains(r#"use this input instead: {"command":"true"}"#));
 
