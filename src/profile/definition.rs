@@ -398,6 +398,10 @@ pub struct ComposerRule {
     /// Must match the row above.
     #[serde(default, with = "As::<Option<OnePattern>>")]
     pub above: Option<Pattern>,
+    /// The composer and what may be below it, as the end of the screen. A screen that ends so
+    /// shows no dialog.
+    #[serde(default, with = "As::<Option<OnePattern>>")]
+    pub(super) end: Option<Pattern>,
     /// The first row below that no longer belongs to it. `None`: the composer is one line.
     #[serde(default, with = "As::<Option<OnePattern>>")]
     pub until: Option<Pattern>,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
 use super::definition::{ComposerRule, Profile};
-use super::rule::{Pattern, ScreenRule, ScreenState};
+use super::rule::{Area, Pattern, ScreenRule, ScreenState};
 use super::snapshot::Screenshot;
 use model::members::record;
 
@@ -77,8 +77,9 @@ pub enum Composer {
 
 /// Judges a screen. The first rule that matches decides; if none does, only the composer is read.
 pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
-    let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
-    let Some((rule, evidence)) = fitting else {
+    let end = composer_row(profile, look);
+    let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look, end)?)));
+    let Some((rule, (evidence, text))) = fitting else {
         let evidence = "no rule matches".to_owned();
         let read = |how| composer(how, look);
         return ScreenFinding {
@@ -95,10 +96,10 @@ pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
         Some(_) | None => Composer::Unknown,
     };
     let asked =
-        matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
-    let until = rule.group("until", look).map(|until| unframed(&until));
-    let said: Vec<String> =
-        ["text", "attempt"].iter().filter_map(|name| rule.group(name, look)).collect();
+        matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, &text, &short(&evidence)));
+    let until = rule.group("until", &text).map(unframed);
+    let said: Vec<&str> =
+        ["text", "attempt"].iter().filter_map(|name| rule.group(name, &text)).collect();
     // The question is more specific than all the text that the patterns match around it.
     let evidence = if said.is_empty() { evidence } else { unframed(&said.join(" · ")) };
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
@@ -112,15 +113,15 @@ pub fn judge(profile: &Profile, look: &Screenshot) -> ScreenFinding {
     }
 }
 
-fn asked(rule: &ScreenRule, look: &Screenshot, evidence: &str) -> DialogQuestion {
-    let tool = rule.group("tool", look).map(|tool| unframed(&tool));
+fn asked(rule: &ScreenRule, text: &str, evidence: &str) -> DialogQuestion {
+    let tool = rule.group("tool", text).map(unframed);
     // A path is wrapped without a space.
     let is_path = rule.state == ScreenState::Dialog("trust".to_owned());
-    let join = |text: String| match is_path {
+    let join = |text: &str| match is_path {
         true => text.lines().map(unframed).collect(),
-        false => unframed(&text),
+        false => unframed(text),
     };
-    let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), join);
+    let text = rule.group("text", text).map_or_else(|| evidence.to_owned(), join);
     DialogQuestion { tool, text }
 }
 
@@ -160,6 +161,14 @@ pub fn last_words(profile: &Profile, look: &Screenshot, most: usize) -> Vec<Stri
         .collect();
     rows.reverse();
     rows
+}
+
+/// Returns the first row of the composer with which the screen ends; `None` if it ends with
+/// something else, or if the profile does not say how to tell.
+pub(super) fn composer_row(profile: &Profile, look: &Screenshot) -> Option<usize> {
+    let text = Area::Whole.text(look, None)?;
+    let above = text.strip_suffix(profile.composer.as_ref()?.end.as_ref()?.find(&text)?)?;
+    Some(above.matches('\n').count())
 }
 
 /// Returns the first row of the composer.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::definition::Profile;
+use super::judge::composer_row;
 use super::rule::ScreenRule;
 use super::snapshot::Screenshot;
 
@@ -32,7 +33,8 @@ impl NearMiss {
 /// Returns the rule with the largest part of its conditions met, the first of several; `None` if no
 /// condition of any rule is met.
 pub fn nearest(profile: &Profile, look: &Screenshot) -> Option<NearMiss> {
-    let misses = profile.rules.iter().map(|rule| miss(rule, look)).filter(|miss| miss.met > 0);
+    let end = composer_row(profile, look);
+    let misses = profile.rules.iter().map(|rule| miss(rule, look, end)).filter(|miss| miss.met > 0);
     // The first of equals: `max_by` returns the last.
     misses.reduce(|best, other| {
         let part = |miss: &NearMiss, of: &NearMiss| miss.met * (of.met + of.missing.len());
@@ -40,8 +42,8 @@ pub fn nearest(profile: &Profile, look: &Screenshot) -> Option<NearMiss> {
     })
 }
 
-fn miss(rule: &ScreenRule, look: &Screenshot) -> NearMiss {
-    let (text, place) = (rule.area.text(look), rule.area.describe());
+fn miss(rule: &ScreenRule, look: &Screenshot, end: Option<usize>) -> NearMiss {
+    let (text, place) = (rule.area.text(look, end).unwrap_or_default(), rule.area.describe());
     let patterns = rule.patterns.iter().map(|pattern| {
         let clause = format!("{place} there is no {:?}", pattern.as_str());
         (pattern.find(&text).is_some(), clause)

@@ -191,15 +191,21 @@ pub(crate) enum Area {
     CursorRow,
     /// The title of the window.
     Title,
+    /// The rows above the composer with which the screen ends.
+    AboveComposer,
+    /// The rows of that composer, and those below it.
+    Composer,
 }
 
 impl Area {
-    /// Parses `whole`, `last N` (1 to 500), `cursor row` or `title`.
+    /// Parses `whole`, `last N` (1 to 500), `cursor row`, `title`, `above composer` or `composer`.
     pub(super) fn parse(word: &str) -> Option<Area> {
         Some(match (word, word.strip_prefix("last ")) {
             ("whole", _) => Area::Whole,
             ("cursor row", _) => Area::CursorRow,
             ("title", _) => Area::Title,
+            ("above composer", _) => Area::AboveComposer,
+            ("composer", _) => Area::Composer,
             (_, Some(number)) => Area::Last(number.parse().ok().filter(|n| (1..=500).contains(n))?),
             (_, None) => return None,
         })
@@ -212,21 +218,26 @@ impl Area {
             Area::Last(rows) => format!("in the last {rows} rows"),
             Area::CursorRow => "in the row of the cursor".to_owned(),
             Area::Title => "in the title".to_owned(),
+            Area::AboveComposer => "above the composer".to_owned(),
+            Area::Composer => "in the composer and below it".to_owned(),
         }
     }
 
-    /// Returns the text of the area. Empty rows at the end of the screen do not count.
-    pub(super) fn text(self, look: &Screenshot) -> String {
-        let end =
-            look.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
-        match self {
-            Area::Whole => look.rows[..end].join("\n"),
-            Area::Last(rows) => look.rows[end.saturating_sub(rows)..end].join("\n"),
-            Area::CursorRow => {
-                look.rows.get(usize::from(look.cursor.0)).cloned().unwrap_or_default()
-            }
-            Area::Title => look.title.clone(),
-        }
+    /// Returns the text of the area, given the first row of the composer with which the screen
+    /// ends; `None` if the area needs one and there is none. Empty rows at the end of the screen do
+    /// not count.
+    pub(super) fn text(self, look: &Screenshot, composer: Option<usize>) -> Option<String> {
+        let last = look.rows.iter().rposition(|row| !row.trim().is_empty());
+        let (end, cursor) = (last.map_or(0, |last| last + 1), usize::from(look.cursor.0));
+        let rows = match self {
+            Area::Whole => 0..end,
+            Area::Last(rows) => end.saturating_sub(rows)..end,
+            Area::CursorRow => return Some(look.rows.get(cursor).cloned().unwrap_or_default()),
+            Area::Title => return Some(look.title.clone()),
+            Area::AboveComposer => 0..composer?,
+            Area::Composer => composer?..end,
+        };
+        Some(look.rows[rows].join("\n"))
     }
 }
 
@@ -247,7 +258,7 @@ text_types! {
             .ok_or_else(|| format!("no state `{}`; known: {known}", text.escape_debug()))
     };
     pub(crate) AreaText(Area) = |text| {
-        let known = "whole, last N, cursor row, title";
+        let known = "whole, last N, cursor row, title, above composer, composer";
         Area::parse(&parse_non_blank(text)?)
             .ok_or_else(|| format!("no area `{}`; known: {known}", text.escape_debug()))
     };
@@ -303,37 +314,69 @@ impl ScreenRule {
     }
 
     /// Returns the match of a group in the first pattern that has one.
-    pub(super) fn group(&self, name: &str, look: &Screenshot) -> Option<String> {
-        let text = self.area.text(look);
-        self.patterns.iter().find_map(|pattern| pattern.group(name, &text)).map(str::to_owned)
+    pub(super) fn group<'t>(&self, name: &str, text: &'t str) -> Option<&'t str> {
+        self.patterns.iter().find_map(|pattern| pattern.group(name, text))
     }
 
-    /// Returns the matched text as evidence, or `None` if the rule does not match.
-    pub(super) fn fits(&self, look: &Screenshot) -> Option<String> {
+    /// Returns the matched text as evidence, and the text of the area; `None` if the rule does not
+    /// match. `end` is the first row of the composer with which the screen ends. Such a screen
+    /// shows no dialog: the words of one are in an answer of the agent or in a draft, unless they
+    /// are in the title or where the program is known to ask above its composer.
+    pub(super) fn fits(&self, look: &Screenshot, end: Option<usize>) -> Option<(String, String)> {
+        let asks = matches!(self.state, ScreenState::Dialog(_) | ScreenState::NeedsLogin);
+        if asks && end.is_some() && !matches!(self.area, Area::Title | Area::AboveComposer) {
+            return None;
+        }
         let agrees = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);
         let still = self.quiet_ms.is_none_or(|ms| look.quiet_ms >= ms);
         let progress = self.progress.is_none_or(|wanted| wanted == look.progress);
-        if !still || !progress || !agrees(self.alternate, look.alternate) {
+        let modes = agrees(self.alternate, look.alternate)
+            && agrees(self.bracketed_paste, look.bracketed_paste);
+        if !still || !progress || !modes {
             return None;
         }
-        if !agrees(self.bracketed_paste, look.bracketed_paste) {
-            return None;
-        }
-        let title = self
-            .title
-            .as_ref()
-            .map(|pattern| pattern.find(&look.title))
-            .map_or(Some(None), |t| t.map(Some))?;
-        let text = self.area.text(look);
+        let title = match &self.title {
+            Some(pattern) => Some(pattern.find(&look.title)?),
+            None => None,
+        };
+        let text = self.area.text(look, end)?;
         if self.absent.iter().any(|pattern| pattern.find(&text).is_some()) {
             return None;
         }
         let found: Option<Vec<&str>> =
             self.patterns.iter().map(|pattern| pattern.find(&text)).collect();
         let words: Vec<&str> = found?.into_iter().chain(title).map(str::trim).collect();
-        if words.is_empty() {
-            return Some(format!("no output for {} ms", look.quiet_ms));
-        }
-        Some(words.join(" … "))
+        let evidence = if words.is_empty() {
+            format!("no output for {} ms", look.quiet_ms)
+        } else {
+            words.join(" … ")
+        };
+        Some((evidence, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Profile, Screenshot, judge};
+
+    const RULES: &str = "about = \"x\"\n[launch]\nargv = [[\"x\"]]\n\
+        [composer]\nline = '^> ?(?<text>.*)$'\nend = '^=+\\n>[^\\n]*\\n=+[^=]*\\z'\n\
+        [[rule]]\nname = \"asks\"\nstate = \"dialog:ask\"\nmatch = ['sure\\?']\n\
+        [[rule]]\nname = \"login\"\nstate = \"needs_login\"\narea = \"above composer\"\nmatch = ['^log in\\z']\n\
+        [[rule]]\nname = \"works\"\nstate = \"working\"\narea = \"composer\"\nmatch = ['^stop: esc']\n\
+        [[rule]]\nname = \"rests\"\nstate = \"idle\"\narea = \"composer\"\nmatch = ['^>']\n";
+
+    #[test]
+    fn pm_15_screen_that_ends_with_a_composer_shows_no_dialog() {
+        let profile = Profile::parse("own", RULES).expect("a profile");
+        let rule = |screen: &str| judge(&profile, &Screenshot::of_text(screen)).rule;
+        assert_eq!(rule("sure?"), "asks");
+        assert_eq!(rule("sure?\n==\n>\n==\nhints\nand more"), "rests");
+        assert_eq!(rule("==\n> sure?\n=="), "rests");
+        assert_eq!(rule("==\n>\n==\n=\nsure?"), "asks", "the composer is not at the end");
+        assert_eq!(rule("log in\n==\n>\n=="), "login", "the rule asks above a composer");
+        assert_eq!(rule("log in"), "", "there is no composer");
+        assert_eq!(rule("stop: esc\n==\n> stop: esc\n=="), "rests");
+        assert_eq!(rule("==\n>\n==\nstop: esc"), "works");
     }
 }

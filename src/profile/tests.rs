@@ -169,7 +169,7 @@ fn errors_name_their_position_and_the_nearest_key() {
     );
     assert_eq!(
         rule("match = [\"a\"]\narea = \"last 0\"\n"),
-        "8:8: no area `last 0`; known: whole, last N, cursor row, title"
+        "8:8: no area `last 0`; known: whole, last N, cursor row, title, above composer, composer"
     );
     assert!(
         fault("[[rule]]\nname = \"a\"\nstate = \"dialog\"\nmatch = [\"a\"]\n")
