@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::Caller;
 use model::id::MemberName;
-use profile::{Composer, Screen, ScreenFinding, judge};
+use profile::{Composer, Screen, ScreenFinding, Screenshot, judge};
 use store::Store;
 use sys::fs;
 
 mod failed;
+mod quoted;
 
 /// The programs with recordings under `fixtures/screens`.
 const RECORDED: [&str; 8] =
@@ -41,12 +42,17 @@ fn recordings(program: &str) -> Vec<(String, toml::Table)> {
     expected(program).into_iter().filter_map(table).collect()
 }
 
-fn verdict(program: &str, bytes: &[u8], wanted: &toml::Table) -> ScreenFinding {
+/// Returns the screen of a recording.
+fn shown(bytes: &[u8], wanted: &toml::Table) -> Screenshot {
     let size = |key: &str| wanted.get(key).and_then(toml::Value::as_integer);
     let size = |key, usual| size(key).map_or(usual, |size| u16::try_from(size).expect("a size"));
     let mut screen = Screen::new(size("rows", 40), size("cols", 120));
     screen.feed(bytes);
-    judge(&profile::builtin(program).expect("built in"), &screen.look(60_000))
+    screen.look(60_000)
+}
+
+fn verdict(program: &str, bytes: &[u8], wanted: &toml::Table) -> ScreenFinding {
+    judge(&profile::builtin(program).expect("built in"), &shown(bytes, wanted))
 }
 
 /// PM-01, PM-02, EN-05, MSG-08, MSG-11: the profiles recognise each first-start dialog, others, a

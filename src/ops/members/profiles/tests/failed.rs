@@ -1,7 +1,7 @@
 //! Rules for turns that ended with an error, on recordings of the real programs.
 
 use super::*;
-use profile::{ScreenState, Screenshot, builtin};
+use profile::{ScreenState, builtin};
 
 /// The screen of a recording.
 fn recorded(program: &str, name: &str) -> Screenshot {
