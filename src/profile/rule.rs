@@ -367,7 +367,7 @@ mod tests {
         [[rule]]\nname = \"rests\"\nstate = \"idle\"\narea = \"composer\"\nmatch = ['^>']\n";
 
     #[test]
-    fn pm_15_screen_that_ends_with_a_composer_shows_no_dialog() {
+    fn pm_17_screen_that_ends_with_a_composer_shows_no_dialog() {
         let profile = Profile::parse("own", RULES).expect("a profile");
         let rule = |screen: &str| judge(&profile, &Screenshot::of_text(screen)).rule;
         assert_eq!(rule("sure?"), "asks");

@@ -69,7 +69,7 @@ fn composer_row(program: &str, rows: &[String]) -> usize {
 }
 
 #[test]
-fn pm_15_dialog_in_an_answer_above_a_composer_is_none() {
+fn pm_17_dialog_in_an_answer_above_a_composer_is_none() {
     let dialogs = dialogs();
     let mut judged = 0;
     for (program, first, others) in ANSWERS {
@@ -97,7 +97,7 @@ fn pm_15_dialog_in_an_answer_above_a_composer_is_none() {
 }
 
 #[test]
-fn pm_15_dialog_in_a_draft_is_none() {
+fn pm_17_dialog_in_a_draft_is_none() {
     for (program, typed, first, others) in DRAFTS {
         let profile = builtin(program).expect("built in");
         let look = shown(&recording(program, "draft"), &toml::Table::new());
@@ -155,5 +155,30 @@ fn st_01_qwen_works_with_each_spinner_and_at_each_width() {
         let mut look = working.clone();
         look.rows.splice(row..=row, rows.iter().map(|row| (*row).to_owned()));
         assert_eq!(judge(&qwen, &look).state.to_string(), state, "{rows:?}");
+    }
+}
+
+/// The questions of these agents are not recorded: they are drawn here as in the code of the
+/// programs.
+#[test]
+fn pm_05_question_of_an_agent_waits_for_a_person() {
+    let qwen = "  > ask\n  ? AskUserQuestion Ask ←\n\n     Format\n\n     Which one?\n\n     \
+                ❯ 1. JSON\n          A text\n       2. Type something...\n\n\n     \
+                ↑/↓: Navigate | Enter: Select | Esc: Cancel\n\n  \
+                ⠏ Waiting for user confirmation...\n";
+    let opencode = "     I ask.\n\n  ┃\n  ┃  Which one?\n  ┃\n  ┃  1. JSON\n  ┃     A text\n  \
+                    ┃  2. Type your own answer\n  ┃\n  ┃  ↑↓ select  enter submit  esc dismiss\n  ┃\n";
+    let gemini = "✦ I ask.\n╭───────────╮\n│ Answer Questions │\n│ Which one? │\n│ │\n\
+                  │ ● 1. JSON │\n│   2. Enter a custom value │\n│ │\n\
+                  │ Enter to select · ↑/↓ to navigate · Esc to cancel │\n╰───────────╯\n";
+    for (program, screen, question) in [
+        ("qwen", qwen, "Format Which one? ❯ 1. JSON A text 2. Type something..."),
+        ("opencode", opencode, "Which one? 1. JSON A text 2. Type your own answer"),
+        ("gemini", gemini, "Answer Questions Which one? ● 1. JSON 2. Enter a custom value"),
+    ] {
+        let found = judge(&builtin(program).expect("built in"), &Screenshot::of_text(screen));
+        let asked = found.asked.map(|asked| asked.text);
+        assert_eq!(found.state.to_string(), "dialog:question", "{program}: {}", found.rule);
+        assert_eq!(asked.as_deref(), Some(question), "{program}");
     }
 }
