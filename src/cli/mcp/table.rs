@@ -54,57 +54,33 @@ const fn one(
 
 /// An action on the task board.
 const fn on_board(
-    name: &'static str,
     effect: ToolEffect,
     verbs: &'static [&'static str],
     schema: Schema,
     run: Run,
 ) -> ToolAction {
-    one(effect, verbs, schema, run).named(name).renamed(BOARD)
+    one(effect, verbs, schema, run).named_by_verb().renamed(BOARD)
 }
 
 /// An action on the task board whose arguments are those of its verb.
-const fn step(
-    name: &'static str,
-    effect: ToolEffect,
-    verbs: &'static [&'static str],
-) -> ToolAction {
-    on_board(name, effect, verbs, variant_of::<TaskActionVerb>, tasks::step)
+const fn step(effect: ToolEffect, verbs: &'static [&'static str]) -> ToolAction {
+    on_board(effect, verbs, variant_of::<TaskActionVerb>, tasks::step)
 }
 
-const fn handoff(
-    name: &'static str,
-    effect: ToolEffect,
-    verbs: &'static [&'static str],
-    schema: Schema,
-) -> ToolAction {
-    one(effect, verbs, schema, files::handoff).named(name).renamed(HANDOFF)
+const fn handoff(effect: ToolEffect, verbs: &'static [&'static str], schema: Schema) -> ToolAction {
+    one(effect, verbs, schema, files::handoff).named_by_verb().renamed(HANDOFF)
 }
 
-const fn file(
-    name: &'static str,
-    effect: ToolEffect,
-    verbs: &'static [&'static str],
-    schema: Schema,
-) -> ToolAction {
-    one(effect, verbs, schema, files::workspace).named(name)
+const fn file(effect: ToolEffect, verbs: &'static [&'static str], schema: Schema) -> ToolAction {
+    one(effect, verbs, schema, files::workspace).named_by_verb()
 }
 
-const fn worktree(
-    name: &'static str,
-    effect: ToolEffect,
-    verbs: &'static [&'static str],
-) -> ToolAction {
-    let schema = variant_of::<WorktreeVerb>;
-    one(effect, verbs, schema, files::worktree).named(name)
+const fn worktree(effect: ToolEffect, verbs: &'static [&'static str]) -> ToolAction {
+    one(effect, verbs, variant_of::<WorktreeVerb>, files::worktree).named_by_verb()
 }
 
-const fn review(
-    name: &'static str,
-    effect: ToolEffect,
-    verbs: &'static [&'static str],
-) -> ToolAction {
-    one(effect, verbs, variant_of::<ReviewVerb>, files::review).named(name)
+const fn review(effect: ToolEffect, verbs: &'static [&'static str]) -> ToolAction {
+    one(effect, verbs, variant_of::<ReviewVerb>, files::review).named_by_verb()
 }
 
 const fn rules(name: &'static str, effect: ToolEffect, schema: Schema) -> ToolAction {
@@ -213,76 +189,47 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
         audience: Everyone,
         actions: &[
             on_board(
-                "create",
                 Writes,
                 &["task create"],
                 |action| schema_of::<CreateTaskArgs>(action).undescribed(),
                 tasks::create,
             ),
             on_board(
-                "update",
                 Writes,
                 &["task update"],
                 |action| tasks::update_schema(action).undescribed(),
                 tasks::update,
             ),
             on_board(
-                "list",
                 Reads,
                 &["task list"],
                 |action| tasks::list_schema(action).undescribed(),
                 tasks::list,
             ),
-            on_board("get", Reads, &["task get"], schema_of::<TaskGetInput>, tasks::get),
-            on_board(
-                "search",
-                Reads,
-                &["task search"],
-                schema_of::<TaskSearchInput>,
-                tasks::search,
-            ),
-            on_board(
-                "delete",
-                Writes,
-                &["task delete"],
-                schema_of::<TaskDeleteInput>,
-                tasks::delete,
-            ),
-            on_board(
-                "import",
-                Writes,
-                &["task import"],
-                schema_of::<ImportTasksArgs>,
-                tasks::import,
-            )
-            .renamed(IMPORT),
-            on_board(
-                "export",
-                Reads,
-                &["task export"],
-                schema_of::<ExportTasksArgs>,
-                tasks::export,
-            ),
-            on_board("scopes", Reads, &["task scopes"], schema_of::<NoInput>, |call, _| {
-                tasks::scopes(call)
-            }),
-            step("claim", Works, &["task claim"]),
-            step("complete", Works, &["task complete"]),
-            step("review", Works, &["task review"]),
-            step("approve", Writes, &["task approve"]),
-            step("reject", Writes, &["task reject"]),
-            step("cancel", Writes, &["task cancel"]),
-            step("fail", Writes, &["task fail"]),
-            step("retry", Writes, &["task retry"]),
-            step("release", Writes, &["task release"]),
-            step("assign", Writes, &["task assign"]).renamed(ASSIGN),
-            step("block", Writes, &["task block"]),
-            step("unblock", Writes, &["task unblock"]),
-            step("comment", Writes, &["task comment"]),
-            step("progress", Works, &["task progress"]),
-            step("remind", Writes, &["task remind"]),
-            step("unremind", Writes, &["task unremind"]),
-            step("attach", Works, &["task attach"]),
+            on_board(Reads, &["task get"], schema_of::<TaskGetInput>, tasks::get),
+            on_board(Reads, &["task search"], schema_of::<TaskSearchInput>, tasks::search),
+            on_board(Writes, &["task delete"], schema_of::<TaskDeleteInput>, tasks::delete),
+            on_board(Writes, &["task import"], schema_of::<ImportTasksArgs>, tasks::import)
+                .renamed(IMPORT),
+            on_board(Reads, &["task export"], schema_of::<ExportTasksArgs>, tasks::export),
+            on_board(Reads, &["task scopes"], schema_of::<NoInput>, |call, _| tasks::scopes(call)),
+            step(Works, &["task claim"]),
+            step(Works, &["task complete"]),
+            step(Works, &["task review"]),
+            step(Writes, &["task approve"]),
+            step(Writes, &["task reject"]),
+            step(Writes, &["task cancel"]),
+            step(Writes, &["task fail"]),
+            step(Writes, &["task retry"]),
+            step(Writes, &["task release"]),
+            step(Writes, &["task assign"]).renamed(ASSIGN),
+            step(Writes, &["task block"]),
+            step(Writes, &["task unblock"]),
+            step(Writes, &["task comment"]),
+            step(Works, &["task progress"]),
+            step(Writes, &["task remind"]),
+            step(Writes, &["task unremind"]),
+            step(Works, &["task attach"]),
         ],
     },
     ToolDefinition {
@@ -291,13 +238,13 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             to the task that its writer has in progress.",
         audience: Everyone,
         actions: &[
-            file("list", Reads, &["workspace list"], variant_of::<WorkspaceVerb>),
-            file("read", Reads, &["workspace read"], variant_of::<WorkspaceVerb>),
-            file("write", Works, &["workspace write"], |action| {
+            file(Reads, &["workspace list"], variant_of::<WorkspaceVerb>),
+            file(Reads, &["workspace read"], variant_of::<WorkspaceVerb>),
+            file(Works, &["workspace write"], |action| {
                 variant_of::<WorkspaceVerb>(action).requiring(&["content"])
             }),
-            file("delete", Works, &["workspace delete"], variant_of::<WorkspaceVerb>),
-            file("path", Reads, &["workspace path"], variant_of::<WorkspaceVerb>),
+            file(Works, &["workspace delete"], variant_of::<WorkspaceVerb>),
+            file(Reads, &["workspace path"], variant_of::<WorkspaceVerb>),
         ],
     },
     ToolDefinition {
@@ -306,15 +253,15 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             as its lead, list and get those from other teams, types (type) for the fields.",
         audience: Everyone,
         actions: &[
-            handoff("send", Writes, &["handoff send"], |action| {
+            handoff(Writes, &["handoff send"], |action| {
                 variant_of::<HandoffVerb>(action).requiring(&["body"])
             }),
-            handoff("put", Writes, &["handoff put"], |action| {
+            handoff(Writes, &["handoff put"], |action| {
                 variant_of::<HandoffVerb>(action).requiring(&["body"])
             }),
-            handoff("list", Reads, &["handoff list"], variant_of::<HandoffVerb>),
-            handoff("get", Reads, &["handoff get"], variant_of::<HandoffVerb>),
-            handoff("types", Reads, &["handoff types"], variant_of::<HandoffVerb>),
+            handoff(Reads, &["handoff list"], variant_of::<HandoffVerb>),
+            handoff(Reads, &["handoff get"], variant_of::<HandoffVerb>),
+            handoff(Reads, &["handoff types"], variant_of::<HandoffVerb>),
         ],
     },
     ToolDefinition {
@@ -452,11 +399,11 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             or only tries it with dry_run, undo the last merge, remove (name), if nothing is lost.",
         audience: Everyone,
         actions: &[
-            worktree("list", Reads, &["worktree list"]),
-            worktree("diff", Reads, &["worktree diff"]),
-            worktree("merge", Writes, &["worktree merge"]),
-            worktree("undo", Writes, &["worktree undo"]),
-            worktree("remove", Works, &["worktree remove"]),
+            worktree(Reads, &["worktree list"]),
+            worktree(Reads, &["worktree diff"]),
+            worktree(Writes, &["worktree merge"]),
+            worktree(Writes, &["worktree undo"]),
+            worktree(Works, &["worktree remove"]),
         ],
     },
     ToolDefinition {
@@ -465,16 +412,16 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
             drafts, resolve, reopen, pass; authors answer (id).",
         audience: Everyone,
         actions: &[
-            review("overview", Reads, &["review", "review overview"]),
-            review("show", Reads, &["review show"]),
-            review("list", Reads, &["review list"]),
-            review("comment", Writes, &["review comment"]),
-            review("discard", Writes, &["review discard"]),
-            review("send", Writes, &["review send"]),
-            review("answer", Writes, &["review answer"]),
-            review("resolve", Writes, &["review resolve"]),
-            review("reopen", Writes, &["review reopen"]),
-            review("pass", Writes, &["review pass"]),
+            review(Reads, &["review", "review overview"]),
+            review(Reads, &["review show"]),
+            review(Reads, &["review list"]),
+            review(Writes, &["review comment"]),
+            review(Writes, &["review discard"]),
+            review(Writes, &["review send"]),
+            review(Writes, &["review answer"]),
+            review(Writes, &["review resolve"]),
+            review(Writes, &["review reopen"]),
+            review(Writes, &["review pass"]),
         ],
     },
     ToolDefinition {

@@ -55,6 +55,16 @@ impl ToolAction {
         self
     }
 
+    /// Names the action by the last word of its last verb.
+    pub(super) const fn named_by_verb(self) -> ToolAction {
+        let verb = self.verbs[self.verbs.len() - 1];
+        let mut start = verb.len();
+        while start > 0 && verb.as_bytes()[start - 1] != b' ' {
+            start -= 1;
+        }
+        self.named(verb.split_at(start).1)
+    }
+
     pub(super) const fn renamed(mut self, renamed: &'static [Renamed]) -> ToolAction {
         self.names.renamed = renamed;
         self
