@@ -21,7 +21,6 @@ use crate::out::{Color, Out};
 use crate::setup::Setup;
 use crate::verbs::definition;
 use config::manifest::TEAM_KEYS;
-use model::board::Board;
 use model::board::task_ref::TaskRef;
 use model::id::LEAD;
 use model::mail::handoff::HandoffType;
@@ -95,59 +94,41 @@ pub(super) fn register(out: &Out, shell: &str) -> VerbResult {
     Ok(Exit::DONE)
 }
 
-/// The kind of name that an argument takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kind of name that an argument takes, displayed as messages call one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 enum NameSource {
-    Teams,
-    Members,
-    Tasks,
-    Requests,
-    Profiles,
-    Templates,
-    Roles,
-    Backends,
-    Hosts,
-    Settings,
-    Waits,
-    HandoffTypes,
-    Handoffs,
-    Comments,
-    Topics,
+    Team,
+    Member,
+    Task,
+    Request,
+    Profile,
+    Template,
+    Role,
+    Backend,
+    Host,
+    Setting,
+    State,
+    #[strum(serialize = "type")]
+    HandoffType,
+    Handoff,
+    Comment,
+    Page,
 }
 
 impl NameSource {
-    fn noun(self) -> &'static str {
-        match self {
-            NameSource::Teams => "team",
-            NameSource::Members => "member",
-            NameSource::Tasks => "task",
-            NameSource::Requests => "request",
-            NameSource::Profiles => "profile",
-            NameSource::Templates => "template",
-            NameSource::Roles => "role",
-            NameSource::Backends => "backend",
-            NameSource::Hosts => "host",
-            NameSource::Settings => "setting",
-            NameSource::Waits => "state",
-            NameSource::HandoffTypes => "type",
-            NameSource::Handoffs => "handoff",
-            NameSource::Comments => "comment",
-            NameSource::Topics => "page",
-        }
-    }
-
     /// Returns whether the names belong to a team.
     fn is_of_team(self) -> bool {
-        use NameSource::{Handoffs, Members, Requests, Tasks};
-        matches!(self, Members | Tasks | Requests | Handoffs)
+        use NameSource::{Handoff, Member, Request, Task};
+        matches!(self, Member | Task | Request | Handoff)
     }
 
     /// Returns whether a message that asks for a name lists this one. Most verbs do not take the
     /// lead, and a task is listed once, by its id.
     fn is_asked_for(self, name: &str) -> bool {
         match self {
-            NameSource::Members => name != LEAD,
-            NameSource::Tasks => matches!(TaskRef::parse(name), Ok(TaskRef::Id(_))),
+            NameSource::Member => name != LEAD,
+            NameSource::Task => matches!(TaskRef::parse(name), Ok(TaskRef::Id(_))),
             _ => true,
         }
     }
@@ -155,9 +136,9 @@ impl NameSource {
     /// Returns the command that adds a name.
     fn added_by(self) -> Option<&'static str> {
         match self {
-            NameSource::Teams => Some("phalanx init"),
-            NameSource::Members => Some("phalanx spawn NAME"),
-            NameSource::Tasks => Some("phalanx task create SUBJECT"),
+            NameSource::Team => Some("phalanx init"),
+            NameSource::Member => Some("phalanx spawn NAME"),
+            NameSource::Task => Some("phalanx task create SUBJECT"),
             _ => None,
         }
     }
@@ -167,28 +148,28 @@ impl NameSource {
 /// names.
 fn names(verb: &[&str], arg: &str) -> Option<NameSource> {
     match (verb, arg) {
-        (_, "team") | (["rm"] | ["store", _], "name") => Some(NameSource::Teams),
+        (_, "team") | (["rm"] | ["store", _], "name") => Some(NameSource::Team),
         (["spawn", ..] | ["team", "create"] | ["profile", "learn"] | ["man"], "name" | "names") => {
             None
         }
-        (["host", ..], "name") | (["spawn"], "host") => Some(NameSource::Hosts),
-        (["profile", _], "name") | (_, "profile" | "agents") => Some(NameSource::Profiles),
-        (["template", _], "name") | (["init"], "template") => Some(NameSource::Templates),
-        (["spawn"], "task") => Some(NameSource::Tasks),
+        (["host", ..], "name") | (["spawn"], "host") => Some(NameSource::Host),
+        (["profile", _], "name") | (_, "profile" | "agents") => Some(NameSource::Profile),
+        (["template", _], "name") | (["init"], "template") => Some(NameSource::Template),
+        (["spawn"], "task") => Some(NameSource::Task),
         (["task", ..] | ["retry"], "id" | "by" | "blocked_by" | "unblock" | "blocks") => {
-            Some(NameSource::Tasks)
+            Some(NameSource::Task)
         }
-        (["review", _], "id" | "ids") => Some(NameSource::Comments),
-        (["answer"] | ["requests", ..], "id") => Some(NameSource::Requests),
-        (["wait"], "until") => Some(NameSource::Waits),
-        (["team", "set"], "pairs" | "unset") => Some(NameSource::Settings),
-        (_, "to_team") | (["handoff", "list"], "from") => Some(NameSource::Teams),
-        (["handoff", _], "kind") => Some(NameSource::HandoffTypes),
-        (["handoff", "get"], "handoff") => Some(NameSource::Handoffs),
-        (["docs"], "topic") => Some(NameSource::Topics),
-        (_, "role") => Some(NameSource::Roles),
-        (_, "backend") => Some(NameSource::Backends),
-        (_, "name" | "names" | "to" | "owner" | "speaker") => Some(NameSource::Members),
+        (["review", _], "id" | "ids") => Some(NameSource::Comment),
+        (["answer"] | ["requests", ..], "id") => Some(NameSource::Request),
+        (["wait"], "until") => Some(NameSource::State),
+        (["team", "set"], "pairs" | "unset") => Some(NameSource::Setting),
+        (_, "to_team") | (["handoff", "list"], "from") => Some(NameSource::Team),
+        (["handoff", _], "kind") => Some(NameSource::HandoffType),
+        (["handoff", "get"], "handoff") => Some(NameSource::Handoff),
+        (["docs"], "topic") => Some(NameSource::Page),
+        (_, "role") => Some(NameSource::Role),
+        (_, "backend") => Some(NameSource::Backend),
+        (_, "name" | "names" | "to" | "owner" | "speaker") => Some(NameSource::Member),
         _ => None,
     }
 }
@@ -237,30 +218,28 @@ fn complete_arg(verb: &[&str], arg: Arg, global: &Global) -> Arg {
 fn candidates(names: NameSource, global: &Global) -> Vec<CompletionCandidate> {
     let plain = |words: &[&str]| words.iter().filter_map(|word| candidate(word, "")).collect();
     let found = match names {
-        NameSource::Backends => return plain(BackendChoice::VARIANTS),
-        NameSource::Waits => return plain(&["ready", "idle", "gone", "task="]),
-        NameSource::Settings => {
+        NameSource::Backend => return plain(BackendChoice::VARIANTS),
+        NameSource::State => return plain(&["ready", "idle", "gone", "task="]),
+        NameSource::Setting => {
             return TEAM_KEYS.iter().filter_map(|key| candidate(&key.key, &key.meaning)).collect();
         }
-        NameSource::HandoffTypes => {
+        NameSource::HandoffType => {
             let kinds = HandoffType::VARIANTS.iter();
             return kinds.filter_map(|kind| candidate(kind.as_str(), &kind.purpose())).collect();
         }
-        NameSource::Topics => {
+        NameSource::Page => {
             return topics().filter_map(|(topic, about)| candidate(topic, about)).collect();
         }
-        NameSource::Handoffs => visible_team(global).and_then(|team| handoffs(&team)),
-        NameSource::Comments => setup(global).and_then(|setup| comments(&setup, global)),
-        NameSource::Teams => setup(global).and_then(|setup| teams(&setup)),
-        NameSource::Profiles => setup(global).and_then(|setup| profiles(&setup)),
-        NameSource::Templates => setup(global).and_then(|setup| templates(&setup)),
-        NameSource::Hosts => setup(global).and_then(|setup| hosts(&setup)),
-        NameSource::Members => visible_team(global).and_then(|team| members(&team)),
-        NameSource::Tasks => visible_team(global)
-            .and_then(|team| ops::board::task::board(&team).ok())
-            .map(|board| task_ids(&board).into_iter().chain(task_keys(&board)).collect()),
-        NameSource::Requests => visible_team(global).and_then(|team| requests(&team)),
-        NameSource::Roles => return roles(global),
+        NameSource::Handoff => visible_team(global).and_then(|team| handoffs(&team)),
+        NameSource::Comment => setup(global).and_then(|setup| comments(&setup, global)),
+        NameSource::Team => setup(global).and_then(|setup| teams(&setup)),
+        NameSource::Profile => setup(global).and_then(|setup| profiles(&setup)),
+        NameSource::Template => setup(global).and_then(|setup| templates(&setup)),
+        NameSource::Host => setup(global).and_then(|setup| hosts(&setup)),
+        NameSource::Member => visible_team(global).and_then(|team| members(&team)),
+        NameSource::Task => visible_team(global).and_then(|team| tasks(&team)),
+        NameSource::Request => visible_team(global).and_then(|team| requests(&team)),
+        NameSource::Role => return roles(global),
     };
     found.unwrap_or_default()
 }
@@ -298,7 +277,7 @@ pub(super) fn offer(args: &[OsString], verb: &[&str], arg: &Arg) -> Option<Offer
             Ok(found.filter(|name| names.is_asked_for(name)).collect())
         }
     };
-    Some(Offer { noun: names.noun().to_owned(), names: found, added_by: names.added_by() })
+    Some(Offer { noun: names.to_string(), names: found, added_by: names.added_by() })
 }
 
 /// Returns what the value of an argument is called: `FILE` is a file.
@@ -339,12 +318,11 @@ fn members(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     Some(roster.members.iter().filter_map(described).collect())
 }
 
-fn task_ids(board: &Board) -> Vec<CompletionCandidate> {
-    board.work().filter_map(|task| candidate(&task.id.to_string(), task.title())).collect()
-}
-
-fn task_keys(board: &Board) -> Vec<CompletionCandidate> {
-    board.work().filter_map(|task| candidate(task.extra.key.as_deref()?, task.title())).collect()
+fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
+    let board = ops::board::task::board(team).ok()?;
+    let ids = board.work().filter_map(|task| candidate(&task.id.to_string(), task.title()));
+    let keys = board.work().filter_map(|task| candidate(task.extra.key.as_deref()?, task.title()));
+    Some(ids.chain(keys).collect())
 }
 
 fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
