@@ -126,6 +126,21 @@ impl Out {
         if self.json { self.print_document(item) } else { self.print_text(&words()) }
     }
 
+    /// Writes a list: the document with `--json`, else the table; the message `none` replaces a
+    /// table without rows.
+    pub(super) fn print_list<T: Serialize>(
+        &self,
+        items: &[T],
+        none: &str,
+        table: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if self.json || !items.is_empty() {
+            return self.print(&items, table);
+        }
+        self.print_message(none);
+        Ok(())
+    }
+
     /// Reports success: the document with `--json`, else the text unless `--quiet` is given.
     pub(super) fn confirm(
         &self,

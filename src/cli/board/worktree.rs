@@ -112,14 +112,10 @@ pub(crate) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> VerbResult {
 
 fn list(setup: &Setup) -> VerbResult {
     let all = ops::team::worktree::list(&setup.ctx, &setup.team(Action::Look)?)?;
-    if all.is_empty() && !setup.out.json {
-        setup
-            .out
-            .print_message("no worktrees; give a member one with `phalanx spawn NAME --worktree`");
-        return Ok(Exit::DONE);
-    }
     let documents: Vec<Value> = all.iter().map(document).collect();
-    setup.out.print(&documents, || ui::worktree_table(all.iter().map(row), setup.out.paint))?;
+    let none = "no worktrees; give a member one with `phalanx spawn NAME --worktree`";
+    let table = || ui::worktree_table(all.iter().map(row), setup.out.paint);
+    setup.out.print_list(&documents, none, table)?;
     Ok(Exit::DONE)
 }
 

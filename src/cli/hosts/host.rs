@@ -106,14 +106,9 @@ fn known(setup: &Setup, team: Option<&TeamStore>) -> Result<Vec<ConfiguredHost>,
 }
 
 fn list(setup: &Setup, hosts: &[ConfiguredHost]) -> VerbResult {
-    if hosts.is_empty() && !setup.out.json {
-        setup.out.print_message(
-            "no hosts; configure one with `[[host]]` in hosts.toml, see `phalanx docs hosts`",
-        );
-        return Ok(Exit::DONE);
-    }
     let documents: Vec<Value> = hosts.iter().map(document).collect();
-    setup.out.print(&documents, || ui::host_table(hosts, setup.out.paint))?;
+    let none = "no hosts; configure one with `[[host]]` in hosts.toml, see `phalanx docs hosts`";
+    setup.out.print_list(&documents, none, || ui::host_table(hosts, setup.out.paint))?;
     Ok(Exit::DONE)
 }
 

@@ -191,13 +191,9 @@ fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
         found.handoffs.retain(|handoff| handoff.from_team == from);
     }
     found.faults.iter().for_each(|fault| setup.out.print_message(fault));
-    if found.handoffs.is_empty() && !setup.out.json {
-        setup.out.print_message("no handoffs from other teams");
-        return Ok(Exit::DONE);
-    }
     let width = setup.out.width();
     let table = || ui::handoff_table(&found.handoffs, ops::now(), width, setup.out.paint);
-    setup.out.print(&found.handoffs, table)?;
+    setup.out.print_list(&found.handoffs, "no handoffs from other teams", table)?;
     Ok(Exit::DONE)
 }
 

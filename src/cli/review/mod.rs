@@ -116,11 +116,7 @@ fn list(setup: &Setup, given: Option<&str>) -> VerbResult {
         None => (setup.team(Action::Look)?, None),
     };
     let found = comments::list(&setup.ctx, &team, name.as_ref())?;
-    if found.is_empty() && !setup.out.json {
-        setup.out.print_message("no comments");
-        return Ok(Exit::DONE);
-    }
-    setup.out.print(&found, || ui::review_comments(&found, setup.out.paint))?;
+    setup.out.print_list(&found, "no comments", || ui::review_comments(&found, setup.out.paint))?;
     Ok(Exit::DONE)
 }
 

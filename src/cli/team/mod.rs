@@ -230,11 +230,7 @@ fn changes(team: &TeamName, change: &SettingsChange) -> String {
 fn list(setup: &Setup) -> VerbResult {
     ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
     let teams = ops::team::list(&setup.ctx)?;
-    if teams.is_empty() && !setup.out.json {
-        setup.out.print_message("no teams");
-        return Ok(Exit::DONE);
-    }
-    setup.out.print(&teams, || ui::team_list(&teams, setup.out.paint))?;
+    setup.out.print_list(&teams, "no teams", || ui::team_list(&teams, setup.out.paint))?;
     Ok(Exit::DONE)
 }
 

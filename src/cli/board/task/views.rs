@@ -182,11 +182,8 @@ pub(super) fn list(
 
 pub(super) fn scopes(setup: &Setup, team: &TeamStore) -> VerbResult {
     let scopes = ops::board::task::scopes(team)?;
-    if scopes.is_empty() && !setup.out.json {
-        setup.out.print_message("no task has a scope; give one with `phalanx task create --scope`");
-        return Ok(Exit::DONE);
-    }
-    setup.out.print(&scopes, || ui::scope_table(&scopes, setup.out.paint))?;
+    let none = "no task has a scope; give one with `phalanx task create --scope`";
+    setup.out.print_list(&scopes, none, || ui::scope_table(&scopes, setup.out.paint))?;
     Ok(Exit::DONE)
 }
 
