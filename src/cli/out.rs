@@ -84,6 +84,14 @@ impl Out {
         terminal.or_else(given).unwrap_or(UNLIMITED)
     }
 
+    /// Rejects `--json` beside a `--format` that is another form.
+    pub(super) fn check_format(&self, is_other: bool) -> Result<(), Failure> {
+        if !self.json || !is_other {
+            return Ok(());
+        }
+        Err(Failure::usage("`--json` and `--format` name different forms", "leave one of them out"))
+    }
+
     /// Writes text to stdout and flushes it; adds a missing final line break.
     pub(super) fn print_text(&self, text: &str) -> Result<(), Failure> {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

@@ -76,12 +76,7 @@ pub(crate) fn import(setup: &Setup, team: &TeamStore, args: &ImportTasksArgs) ->
 }
 
 pub(crate) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) -> VerbResult {
-    if setup.out.json && args.format == Some(ExportFormat::Csv) {
-        return Err(Failure::usage(
-            "`--json` and `--format` name different forms",
-            "leave one of them out",
-        ));
-    }
+    setup.out.check_format(args.format == Some(ExportFormat::Csv))?;
     let tasks = ops::board::task_export::export(team, args.all)?;
     let export = match args.format.unwrap_or(ExportFormat::Json) {
         ExportFormat::Json => ui::task_list_json(&tasks).map(|json| text::json(&json).into_owned()),

@@ -95,12 +95,7 @@ enum ReadMessages {
 }
 
 pub(crate) fn inbox(setup: &Setup, args: &InboxArgs) -> VerbResult {
-    if setup.out.json && args.format.is_some_and(|format| format != MessageFormat::Json) {
-        return Err(Failure::usage(
-            "`--json` and `--format` name different forms",
-            "leave one of them out",
-        ));
-    }
+    setup.out.check_format(args.format.is_some_and(|format| format != MessageFormat::Json))?;
     let format = args.format.unwrap_or(if setup.out.json {
         MessageFormat::Json
     } else {

@@ -41,12 +41,7 @@ pub(crate) enum StatusOutput {
 const SWEEP: Duration = Duration::from_secs(1);
 
 pub(crate) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
-    if setup.out.json && args.format.is_some() {
-        return Err(Failure::usage(
-            "`--json` and `--format` name different forms",
-            "leave one of them out",
-        ));
-    }
+    setup.out.check_format(args.format.is_some())?;
     let team = setup.team(Action::Look)?;
     let all = args.all;
     if args.watch {
