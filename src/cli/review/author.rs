@@ -8,6 +8,17 @@ use ops::TeamStore;
 use ops::authority::Action;
 use ops::review::page;
 
+/// Resolves the author of the work that is shown, if one is named, and the team.
+pub(super) fn shown_author(
+    setup: &Setup,
+    given: Option<&str>,
+) -> Result<(TeamStore, Option<MemberName>), Failure> {
+    match given {
+        Some(given) => author(setup, given, Action::Look).map(|(team, name)| (team, Some(name))),
+        None => Ok((setup.team(Action::Look)?, None)),
+    }
+}
+
 /// Resolves the author of work: a member, or the owner of a task.
 pub(super) fn author(
     setup: &Setup,

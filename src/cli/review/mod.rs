@@ -33,7 +33,7 @@ pub(crate) use colors::highlight;
 
 use args::{AnswerCommentArgs, CommentArgs};
 pub(crate) use args::{ReviewVerb, WorkReviewArgs};
-use author::author;
+use author::{author, shown_author};
 use team_source::TeamSource;
 
 pub(crate) fn review(setup: &Setup, args: &WorkReviewArgs) -> VerbResult {
@@ -88,13 +88,7 @@ fn has_screen(setup: &Setup) -> bool {
 
 /// Opens the screen with the work of all members, or of one.
 fn open(setup: &Setup, given: Option<&str>) -> VerbResult {
-    let (team, start) = match given {
-        Some(given) => {
-            let (team, name) = author(setup, given, Action::Look)?;
-            (team, Some(name))
-        }
-        None => (setup.team(Action::Look)?, None),
-    };
+    let (team, start) = shown_author(setup, given)?;
     let source = TeamSource { ctx: setup.ctx.clone(), team: team.clone() };
     screen::run(setup, &team, Arc::new(source), start)
 }
@@ -108,13 +102,7 @@ fn show(setup: &Setup, given: &str) -> VerbResult {
 }
 
 fn list(setup: &Setup, given: Option<&str>) -> VerbResult {
-    let (team, name) = match given {
-        Some(given) => {
-            let (team, name) = author(setup, given, Action::Look)?;
-            (team, Some(name))
-        }
-        None => (setup.team(Action::Look)?, None),
-    };
+    let (team, name) = shown_author(setup, given)?;
     let found = comments::list(&setup.ctx, &team, name.as_ref())?;
     setup.out.print_list(&found, "no comments", || ui::review_comments(&found, setup.out.paint))?;
     Ok(Exit::DONE)
