@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use crate::args::Global;
-use crate::fail::{ErrorMessage, Exit, Failure, chain};
+use crate::fail::{Exit, Failure, chain};
 use crate::out::Out;
 use database::{BrokerCommand, StoreUrl};
 use model::id::{HostName, MemberName, TeamName};
@@ -19,6 +19,8 @@ use sys::{env, fs};
 
 /// Number of teams that an error names.
 const NAMED: usize = 5;
+/// The hint if there is no usable config root.
+const CHOOSE_ROOT: &str = "choose a directory with `--config-dir DIR`";
 
 /// The context that a verb needs besides its own options.
 pub(super) struct Setup {
@@ -120,7 +122,8 @@ impl Setup {
         action: Action,
     ) -> Result<(TeamStore, Vec<MemberName>), Failure> {
         let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
-        let (team, names) = self.parse_addresses(&given)?;
+        let (names, teams) = split_addresses(&given);
+        let team = self.resolve(&teams)?;
         let names = names.into_iter().map(parse_member).collect::<Result<Vec<_>, _>>()?;
         // First, because the error about a name lists the names of the team.
         let team = self.authorize(team, action, &names)?;
@@ -155,11 +158,6 @@ impl Setup {
         let team = make()?;
         ops::authority::enter(&self.ctx, &team, action, &[])?;
         Ok((team, names, true))
-    }
-
-    fn parse_addresses<'g>(&self, given: &[&'g str]) -> Result<(TeamStore, Vec<&'g str>), Failure> {
-        let (names, teams) = split_addresses(given);
-        Ok((self.resolve(&teams)?, names))
     }
 
     fn authorize(
@@ -267,31 +265,25 @@ impl Setup {
         ))
     }
 
-    /// Returns the error for a team that the config root does not have; its hint names another root
-    /// that does.
+    /// Returns the error for a team that cannot be opened. If the config root does not have it, the
+    /// hint names another root that does, or when the team ended.
     fn missing_team(&self, name: &TeamName, error: StoreError) -> Failure {
-        let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
-        let root = is_missing.then(|| ops::views::ps::root_of(&self.ctx, name)).flatten();
-        let ended = self.ctx.store.ended_team(name, ops::now()).ok().filter(|_| is_missing);
-        match (Failure::from(error), root) {
-            (Failure::Message(error), None) if ended.is_some() => {
-                let ago = ended.map(|team| time::human(ops::now().since(team.ended_at)));
-                let hint = format!(
-                    "it ended {} ago; `phalanx report {name}` shows how, and \
-                     `phalanx events -t {name} --ended` what happened",
-                    ago.unwrap_or_default()
-                );
-                Failure::Message(ErrorMessage { hint: Some(hint), ..error })
-            }
-            (Failure::Message(error), Some(root)) => {
-                let hint = format!(
-                    "a team of that name is under another root: add `--config-dir {}`",
-                    root.display()
-                );
-                Failure::Message(ErrorMessage { hint: Some(hint), ..error })
-            }
-            (failure, _) => failure,
+        if !matches!(error, StoreError::NoSuchTeam { .. }) {
+            return error.into();
         }
+        let hint = if let Some(root) = ops::views::ps::root_of(&self.ctx, name) {
+            let root = root.display();
+            format!("a team of that name is under another root: add `--config-dir {root}`")
+        } else if let Ok(ended) = self.ctx.store.ended_team(name, ops::now()) {
+            let ago = time::human(ops::now().since(ended.ended_at));
+            format!(
+                "it ended {ago} ago; `phalanx report {name}` shows how, and \
+                 `phalanx events -t {name} --ended` what happened"
+            )
+        } else {
+            return error.into();
+        };
+        Failure::new(Kind::NotFound, chain(&ops::OpsError::from(error)), Some(hint))
     }
 
     /// Returns the absolute form of a path from the command line.
@@ -447,16 +439,15 @@ fn config_root(
     if let Some(root) = found {
         return Ok(caller.cwd.join(root).components().collect());
     }
-    let hint = "choose a directory with `--config-dir DIR`";
     match home {
         Some(home) if fs::is_dir(&home) => {
             Ok(caller.cwd.join(home).join(".claude").components().collect())
         }
         Some(home) => {
             let problem = format!("the home directory {} does not exist", home.display());
-            Err(Failure::new(Kind::Backend, problem, Some(hint.to_owned())))
+            Err(Failure::new(Kind::Backend, problem, Some(CHOOSE_ROOT.to_owned())))
         }
-        None => Err(Failure::usage("there is no home directory to keep teams in", hint)),
+        None => Err(Failure::usage("there is no home directory to keep teams in", CHOOSE_ROOT)),
     }
 }
 
@@ -468,11 +459,7 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     }
     let refused = |problem: String| {
         let problem = format!("the link {} cannot be used: {problem}", root.display());
-        Failure::new(
-            Kind::Backend,
-            problem,
-            Some("choose a directory with `--config-dir DIR`".to_owned()),
-        )
+        Failure::new(Kind::Backend, problem, Some(CHOOSE_ROOT.to_owned()))
     };
     let real = fs::canonical(&root).map_err(|e| refused(chain(&e)))?;
     match fs::about(&real)? {
