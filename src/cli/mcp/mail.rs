@@ -65,18 +65,12 @@ pub(super) fn send_message(call: &ToolCall, given: ToolArguments) -> Result<Repl
 
 pub(super) fn send_text(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let TextToMember { to, text } = given.parse()?;
-    must_have_text(&text)?;
-    send(call, &to, &text, &Extras::default())
+    send(call, &to, &needed(Some(text), "text")?, &Extras::default())
 }
 
 pub(super) fn broadcast_text(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
     let TextToAll { text } = given.parse()?;
-    must_have_text(&text)?;
-    broadcast(call, &text, &Extras::default())
-}
-
-fn must_have_text(text: &str) -> Result<(), Failure> {
-    if text.trim().is_empty() { Err(missing("text")) } else { Ok(()) }
+    broadcast(call, &needed(Some(text), "text")?, &Extras::default())
 }
 
 /// The parts of a message besides its text.
@@ -184,13 +178,11 @@ pub(super) fn list_requests(call: &ToolCall, given: ToolArguments) -> Result<Rep
 }
 
 pub(super) fn submit_plan(call: &ToolCall, given: ToolArguments) -> Result<Reply, Failure> {
-    let input: SubmitPlanInput = given.parse()?;
-    if input.plan.trim().is_empty() {
-        return Err(missing("plan"));
-    }
+    let SubmitPlanInput { plan } = given.parse()?;
+    let plan = needed(Some(plan), "plan")?;
     call.with(|setup| {
         let team = setup.team(Action::Talk)?;
-        let filed = ops::decisions::ask::submit_plan(&setup.ctx, &team, None, input.plan)?;
+        let filed = ops::decisions::ask::submit_plan(&setup.ctx, &team, None, plan)?;
         Ok(Reply::of(json!(filed)))
     })
 }
