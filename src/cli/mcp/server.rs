@@ -110,6 +110,12 @@ impl TeamServer {
         }
     }
 
+    /// Returns a call that names no team, for a resource.
+    fn call(&self, cancel: &CancellationToken) -> ToolCall {
+        let (server, cancel) = (Arc::clone(&self.state), cancel.clone());
+        ToolCall { server, team: None, cancel, progress: None }
+    }
+
     fn wording(&self) -> Wording {
         Wording::new(self.state.definition)
     }
@@ -197,8 +203,9 @@ fn refused(failure: &Failure) -> ErrorData {
     ErrorData::new(ErrorCode::INTERNAL_ERROR, text, None)
 }
 
-fn unknown_resource(uri: &str) -> ErrorData {
-    ErrorData::resource_not_found(format!("there is no resource {uri:?}"), None)
+fn resource_called(uri: &str) -> Result<ResourceName, ErrorData> {
+    let unknown = || ErrorData::resource_not_found(format!("there is no resource {uri:?}"), None);
+    ResourceName::parse(uri).ok_or_else(unknown)
 }
 
 impl ServerHandler for TeamServer {
@@ -273,8 +280,7 @@ impl ServerHandler for TeamServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let name =
-            ResourceName::parse(&request.uri).ok_or_else(|| unknown_resource(&request.uri))?;
+        let name = resource_called(&request.uri)?;
         let call = self.call(&context.ct);
         let text = self.on_thread(move || resources::read(&call, &name)).await;
         let text = text.map_err(|failure| {
@@ -291,8 +297,7 @@ impl ServerHandler for TeamServer {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let name =
-            ResourceName::parse(&request.uri).ok_or_else(|| unknown_resource(&request.uri))?;
+        let name = resource_called(&request.uri)?;
         let end = self.state.ending.child_token();
         {
             let mut watched = self.watched();
@@ -364,13 +369,6 @@ impl ServerHandler for TeamServer {
             () = self.state.ending.cancelled() => {}
         }
         Ok(())
-    }
-}
-
-impl TeamServer {
-    fn call(&self, cancel: &CancellationToken) -> ToolCall {
-        let (server, cancel) = (Arc::clone(&self.state), cancel.clone());
-        ToolCall { server, team: None, cancel, progress: None }
     }
 }
 
