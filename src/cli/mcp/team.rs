@@ -298,9 +298,10 @@ pub(super) fn hand_off(call: &ToolCall, given: ToolArguments) -> Result<Reply, F
     let printed =
         call.run(|setup| task::task(setup, TaskVerb::Get { id: TaskRef::Id(id), full: false }))?;
     let task = &printed.document;
-    let mut document = json!({
-        "name": name, "task_id": id, "state": task["state"], "result": result_of(task),
-    });
+    let extra = &task["metadata"]["phalanx"];
+    let result = [&extra["result"], &extra["reason"]].into_iter().find(|text| !text.is_null());
+    let mut document =
+        json!({ "name": name, "task_id": id, "state": task["state"], "result": result });
     if ended.is_none() {
         document["message"] = format!(
             "no result within {} s; the task goes on: WaitFor with until task={id}, then TaskGet",
@@ -309,15 +310,6 @@ pub(super) fn hand_off(call: &ToolCall, given: ToolArguments) -> Result<Reply, F
         .into();
     }
     Ok(printed.reply_with(document))
-}
-
-fn result_of(task: &Value) -> Value {
-    let extra = &task["metadata"]["phalanx"];
-    [&extra["result"], &extra["reason"]]
-        .into_iter()
-        .find(|text| !text.is_null())
-        .cloned()
-        .unwrap_or_default()
 }
 
 /// Returns the arguments that start a member for a handoff.
