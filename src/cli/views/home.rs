@@ -25,8 +25,8 @@ pub(crate) const MANIFEST: &str = "team.toml";
 /// Maximum number of teams that are read; further ones are only counted, to keep this page fast.
 const SHOWN: usize = 10;
 
-/// Opens the dashboard if this is a terminal that can draw it and there is a team, else shows the
-/// page.
+/// Opens the dashboard if this is a terminal that can draw it and there is a team that the caller
+/// may watch, or several to choose from; else shows the page.
 pub(crate) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbResult {
     let is_terminal = env::stdin_is_tty() && env::stdout_is_tty();
     match setup {
@@ -35,7 +35,7 @@ pub(crate) fn start(setup: Option<Setup>, global: &Global, out: &Out) -> VerbRes
                 && !global.json
                 && !global.quiet
                 && can_draw(&setup)
-                && watches(&setup) =>
+                && setup.team_to_watch(None).is_ok() =>
         {
             if !offer_to_go_on(&setup)? {
                 return Ok(Exit::DONE);
@@ -90,11 +90,6 @@ fn offer_to_go_on(setup: &Setup) -> Result<bool, Failure> {
     }
     later("phalanx down");
     Ok(true)
-}
-
-/// Returns true if there is a team that the caller may watch, or several to choose from.
-fn watches(setup: &Setup) -> bool {
-    setup.team_to_watch(None).is_ok()
 }
 
 /// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.

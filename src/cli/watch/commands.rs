@@ -96,7 +96,8 @@ impl CommandContext {
             ChosenCommand::Program { .. } => false,
         };
         if !returns_by_itself {
-            print("\n[Enter returns to the dashboard] ")?;
+            io::stdout().write_all(b"\n[Enter returns to the dashboard] ")?;
+            io::stdout().flush()?;
             let mut line = String::new();
             io::stdin().read_line(&mut line)?;
         }
@@ -120,10 +121,4 @@ impl CommandContext {
         exec::run_in_foreground(&pager)?;
         Ok(())
     }
-}
-
-fn print(words: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(words.as_bytes())?;
-    stdout.flush()
 }

@@ -180,7 +180,7 @@ impl Driver {
                 if effect == Effect::Quit {
                     return Ok(Exit::DONE);
                 }
-                if self.takes_terminal(&effect) {
+                if matches!(effect, Effect::RunHere(_) | Effect::Page(_) | Effect::Suspend) {
                     // Nothing else may read the keys meanwhile.
                     input.release();
                     (is_dirty, is_urgent) = (true, true);
@@ -188,10 +188,6 @@ impl Driver {
                 self.perform(effect)?;
             }
         }
-    }
-
-    fn takes_terminal(&self, effect: &Effect) -> bool {
-        matches!(effect, Effect::RunHere(_) | Effect::Page(_) | Effect::Suspend)
     }
 
     fn take_report(&mut self, report: SourceReport) -> Result<Vec<Effect>, Failure> {

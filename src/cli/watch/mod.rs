@@ -9,7 +9,6 @@ pub(super) mod settings;
 mod sources;
 
 use std::ffi::OsStr;
-use std::path::Path;
 
 use serde_json::json;
 
@@ -18,7 +17,6 @@ use self::driver::{Driver, WatchOptions};
 use crate::args::Global;
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::interrupt::runtime;
-use crate::out::Out;
 use crate::setup::Setup;
 use crate::terminal::theme::{can_draw, theme};
 use sys::env;
@@ -29,7 +27,10 @@ use ui::dashboard::Dashboard;
 pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResult {
     let file = setup.ctx.store.watch_settings_file();
     if args.print_keys {
-        return print_defaults(&setup.out, &file);
+        let text = settings::defaults(&file);
+        let document = json!({ "path": file, "text": text });
+        setup.out.print(&document, || text.trim_end().to_owned())?;
+        return Ok(Exit::DONE);
     }
     if !env::stdin_is_tty() || !env::stdout_is_tty() || global.json {
         return Err(Failure::usage(
@@ -69,12 +70,4 @@ pub(super) fn watch(setup: Setup, global: &Global, args: &WatchArgs) -> VerbResu
     // Not waited for: commands in the background go on without the dashboard.
     runtime.shutdown_background();
     done
-}
-
-/// Prints the default keys and colours as the text of the settings file.
-fn print_defaults(out: &Out, file: &Path) -> VerbResult {
-    let text = settings::defaults(file);
-    let document = json!({ "path": file, "text": text });
-    out.print(&document, || text.trim_end().to_owned())?;
-    Ok(Exit::DONE)
 }
