@@ -11,7 +11,7 @@ use diff::Patch;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::colors::{ColorThread, Highlighter};
-use super::source::{PatchRange, ReviewSource};
+use super::source::{PatchRange, ReviewSource, ReviewedWork};
 use model::id::MemberName;
 use sys::clock::Deadline;
 use sys::contain::contain;
@@ -245,13 +245,13 @@ fn open(
     cancel: &CancelToken,
 ) -> Result<OpenedWork, String> {
     let member = &request.member;
-    let work = source.reviewed(member, cancel)?;
+    let ReviewedWork { object, nested } = source.reviewed(member, cancel)?;
     let look = source.look(member)?;
     // Marks of viewed files can be on record without a look.
     let seen = look.as_ref().map(|look| look.commit.clone()).filter(|seen| !seen.is_empty());
     let since = match request.range {
-        DiffRange::All => work.base.clone(),
-        DiffRange::Uncommitted => work.head.clone(),
+        DiffRange::All => object.base.clone(),
+        DiffRange::Uncommitted => object.head.clone(),
         DiffRange::SinceLook => match request.look.clone().or_else(|| seen.clone()) {
             Some(commit) => commit,
             None => return Err(format!("you have not looked at the work of {member} before")),
@@ -259,7 +259,7 @@ fn open(
     };
     let range = PatchRange {
         from: &since,
-        to: &work.snapshot,
+        to: &object.snapshot,
         ignores_whitespace: request.ignores_whitespace,
     };
     let bytes = source.patch(member, &range, cancel)?;
@@ -267,20 +267,7 @@ fn open(
         return Err("cancelled".to_owned());
     }
     let patch = Patch::parse(&bytes).map_err(|e| format!("git printed an unknown patch: {e}"))?;
-    let comments = source.comments(member, &work.snapshot)?;
-    Ok(OpenedWork {
-        from: work.from,
-        into: work.into,
-        base: work.base,
-        head: work.head,
-        snapshot: work.snapshot,
-        uncommitted: work.uncommitted,
-        nested: work.nested,
-        task: work.task,
-        since,
-        patch,
-        comments,
-        look: seen,
-        viewed: look.map(|look| look.viewed).unwrap_or_default(),
-    })
+    let comments = source.comments(member, &object.snapshot)?;
+    let viewed = look.map(|look| look.viewed).unwrap_or_default();
+    Ok(OpenedWork { object, nested, since, patch, comments, look: seen, viewed })
 }

@@ -13,7 +13,9 @@ use model::id::MemberName;
 use model::review::{PlacedComment, ReviewLook};
 use sys::clock::{Deadline, sleep};
 use sys::exec::CancelToken;
-use ui::review::{ChangesRequest, DiffRange, ReviewAction, ReviewEffect, ReviewNews, WorkList};
+use ui::review::{
+    ChangesRequest, DiffRange, ReviewAction, ReviewEffect, ReviewNews, WorkList, WorkObject,
+};
 
 const PATCH: &str =
     "diff --git a/x b/x\nindex 1111111..2222222 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
@@ -55,16 +57,17 @@ impl ReviewSource for FakeTeam {
         if member.as_str() == "bad" {
             panic!("a bug");
         }
-        Ok(ReviewedWork {
+        let object = WorkObject {
+            member: member.clone(),
             from: format!("demo-{member}"),
             into: "main".to_owned(),
             base: "base".to_owned(),
             head: "head".to_owned(),
             snapshot: "snapshot".to_owned(),
             uncommitted: 0,
-            nested: Vec::new(),
             task: None,
-        })
+        };
+        Ok(ReviewedWork { object, nested: Vec::new() })
     }
 
     fn patch(
@@ -183,7 +186,7 @@ fn rv_16_request_for_changes_cancels_the_one_before() {
     let ReviewNews::Opened { number: 2, work: Ok(work) } = next(&mut news) else {
         panic!("no changes of bob")
     };
-    assert_eq!((work.from.as_str(), work.patch.files.len()), ("demo-bob", 1));
+    assert_eq!((work.object.from.as_str(), work.patch.files.len()), ("demo-bob", 1));
     jobs.take(request(3, "ada", DiffRange::All));
     jobs.take(ReviewEffect::Cancel);
     let limit = Deadline::after(LIMIT);

@@ -4,21 +4,14 @@ use std::any::Any;
 
 use model::id::MemberName;
 use model::review::{PlacedComment, ReviewLook};
-use ops::review::tasks::OpenTask;
 use sys::exec::CancelToken;
-use ui::review::{ReviewAction, WorkList};
+use ui::review::{ReviewAction, WorkList, WorkObject};
 
-/// The work of a member at its commits.
+/// The work of a member, of which a snapshot was taken.
 pub(crate) struct ReviewedWork {
-    pub(crate) from: String,
-    pub(crate) into: String,
-    pub(crate) base: String,
-    pub(crate) head: String,
-    pub(crate) snapshot: String,
-    /// Files that are not committed.
-    pub(crate) uncommitted: usize,
+    pub(crate) object: WorkObject,
+    /// Repositories in the worktree, which the snapshot leaves out.
     pub(crate) nested: Vec<String>,
-    pub(crate) task: Option<OpenTask>,
 }
 
 /// Commits to compare.

@@ -18,7 +18,7 @@ use ops::review::{conflicts, place, send};
 use ops::team::landing::{self, LandRequest};
 use ops::{Context, OpsError, TeamStore};
 use sys::exec::CancelToken;
-use ui::review::{ListedWork, ReviewAction, SeenWork, WorkList};
+use ui::review::{ListedWork, ReviewAction, SeenWork, WorkList, WorkObject};
 
 /// The team, for the caller.
 pub(super) struct TeamSource {
@@ -40,16 +40,17 @@ impl ReviewSource for TeamSource {
             self.enter(Action::Look, member)?;
             let reviewed = changes::reviewed(&self.ctx, &self.team, member, cancel)?;
             let task = tasks::open_task(&self.team.board()?, member);
-            Ok::<_, OpsError>(ReviewedWork {
+            let object = WorkObject {
+                member: member.clone(),
                 from: reviewed.from,
                 into: reviewed.into,
                 base: reviewed.base,
                 head: reviewed.head,
                 snapshot: reviewed.snapshot,
                 uncommitted: reviewed.uncommitted,
-                nested: reviewed.nested,
                 task,
-            })
+            };
+            Ok::<_, OpsError>(ReviewedWork { object, nested: reviewed.nested })
         };
         found().map_err(text)
     }

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::data::{ChangesRequest, DiffRange, OpenedWork};
 use super::dialog::{CommentEditor, EditorPurpose, OpenComment};
 use super::keys::{CHANGES_HELP, CHANGES_HINTS};
-use super::object::{WorkObject, short};
+use super::object::short;
 use super::paint::token_styles;
 use crate::dashboard::Theme;
 use model::id::MemberName;
@@ -95,19 +95,6 @@ impl ChangesPage {
         page
     }
 
-    pub(super) fn object(&self) -> WorkObject {
-        WorkObject {
-            member: self.member.clone(),
-            from: self.work.from.clone(),
-            into: self.work.into.clone(),
-            base: self.work.base.clone(),
-            head: self.work.head.clone(),
-            snapshot: self.work.snapshot.clone(),
-            uncommitted: self.work.uncommitted,
-            task: self.work.task.clone(),
-        }
-    }
-
     pub(super) fn set_comments(&mut self, comments: Vec<PlacedComment>) {
         self.work.comments = comments;
         self.place_comments();
@@ -169,7 +156,7 @@ impl ChangesPage {
                 Some(CommentPlace { path: path(name), lines: Some(lines) })
             }
         };
-        let (base, commit) = (self.work.since.clone(), self.work.snapshot.clone());
+        let (base, commit) = (self.work.since.clone(), self.work.object.snapshot.clone());
         let purpose = EditorPurpose::New { place, base, commit };
         CommentEditor::new(self.member.clone(), purpose, CommentKind::Must, "")
     }
@@ -225,7 +212,7 @@ impl ChangesPage {
     /// uncommitted files and the mode. The branch is cut first.
     pub(super) fn title(&self, width: usize, is_outdated: bool) -> String {
         let is_long = width >= LONG_TITLE_FROM;
-        let (since, shown) = (short(&self.work.since), short(&self.work.snapshot));
+        let (since, shown) = (short(&self.work.since), short(&self.work.object.snapshot));
         let range = match (self.range, is_long) {
             (DiffRange::All, true) if self.look.is_some() && width >= HINT_FROM => {
                 "all changes (s: since you looked)"
@@ -233,7 +220,7 @@ impl ChangesPage {
             (range, true) => range.words(),
             (range, false) => range.word(),
         };
-        let (arrow, uncommitted) = match (self.work.uncommitted > 0, is_long) {
+        let (arrow, uncommitted) = match (self.work.object.uncommitted > 0, is_long) {
             (true, true) => (" → ", " + not committed"),
             (true, false) => ("→", "+wt"),
             (false, true) => (" → ", ""),
@@ -251,7 +238,7 @@ impl ChangesPage {
         let counts = if is_long { COUNTS.0 } else { COUNTS.1 };
         let member = self.member.as_str();
         let room = width.saturating_sub(counts + end.width() + member.width() + dot.width());
-        let from = cut_start(&safe(self.work.from.as_bytes()), room.max(6));
+        let from = cut_start(&safe(self.work.object.from.as_bytes()), room.max(6));
         format!("{member}{dot}{from}{end}")
     }
 }

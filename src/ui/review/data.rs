@@ -116,9 +116,10 @@ pub struct ChangesRequest {
     pub ignores_whitespace: bool,
 }
 
-/// The changes of a member.
+/// The work of a member at its commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenedWork {
+pub struct WorkObject {
+    pub member: MemberName,
     pub from: String,
     pub into: String,
     pub base: String,
@@ -126,9 +127,15 @@ pub struct OpenedWork {
     pub snapshot: String,
     /// Files that are not committed.
     pub uncommitted: usize,
+    pub task: Option<OpenTask>,
+}
+
+/// The changes of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedWork {
+    pub object: WorkObject,
     /// Repositories in the worktree, which the changes do not contain.
     pub nested: Vec<String>,
-    pub task: Option<OpenTask>,
     /// The commit since which `patch` has the changes.
     pub since: String,
     pub patch: Patch,

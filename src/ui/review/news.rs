@@ -37,7 +37,7 @@ impl ReviewScreen {
                 let page = self
                     .changes
                     .as_mut()
-                    .filter(|page| page.member == member && page.work.snapshot == snapshot);
+                    .filter(|page| page.member == member && page.work.object.snapshot == snapshot);
                 match (page, comments) {
                     (Some(page), Ok(comments)) => {
                         page.set_comments(comments);
@@ -106,7 +106,7 @@ impl ReviewScreen {
         let has_news = self.list.is_some() && counts(self.works()) != counts(&list.works);
         let effects = page.filter(|_| has_news).map(|page| ReviewEffect::ReadComments {
             member: page.member.clone(),
-            snapshot: page.work.snapshot.clone(),
+            snapshot: page.work.object.snapshot.clone(),
         });
         let effects = effects.into_iter().collect();
         self.list_problem = None;
@@ -155,7 +155,7 @@ impl ReviewScreen {
         let mut effects = vec![ReviewEffect::ReadList];
         let page = self.changes.as_ref().filter(|page| Some(&page.member) == action.member());
         if let Some(page) = page {
-            let (member, snapshot) = (page.member.clone(), page.work.snapshot.clone());
+            let (member, snapshot) = (page.member.clone(), page.work.object.snapshot.clone());
             effects.push(ReviewEffect::ReadComments { member, snapshot });
         }
         effects

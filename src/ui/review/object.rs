@@ -1,27 +1,13 @@
 //! The work that keys act on, with the commits that are on the screen.
 
-use super::data::WorkList;
+use super::data::{WorkList, WorkObject};
 use super::dialog::{QuestionAnswer, ReviewQuestion};
 use super::effect::ReviewAction;
 use model::id::MemberName;
 use model::team::worktree::LandingKind;
-use ops::review::tasks::OpenTask;
 
 /// Characters of a commit id on the screen.
 const ID: usize = 7;
-
-/// The work of a member at its commits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct WorkObject {
-    pub(super) member: MemberName,
-    pub(super) from: String,
-    pub(super) into: String,
-    pub(super) base: String,
-    pub(super) head: String,
-    pub(super) snapshot: String,
-    pub(super) uncommitted: usize,
-    pub(super) task: Option<OpenTask>,
-}
 
 impl WorkObject {
     /// Returns the work of a member in the list. The error is why it cannot be read.

@@ -7,14 +7,14 @@ use diff::DiffAction;
 use ratatui::layout::Size;
 
 use super::changes::ChangesPage;
-use super::data::{ChangesRequest, DiffRange, ListedWork, SeenWork, WorkList};
+use super::data::{ChangesRequest, DiffRange, ListedWork, SeenWork, WorkList, WorkObject};
 use super::dialog::{
     CommentEditor, DialogEffect, MessagePreview, QuestionAnswer, RANGES, ReviewDialog,
     ReviewQuestion, ScrolledText,
 };
 use super::effect::{ReviewAction, ReviewEffect};
 use super::keys::{LIST_KEYS, ReviewCommand, changes_command, list_command};
-use super::object::{WorkObject, short};
+use super::object::short;
 use crate::dashboard::Theme;
 use model::id::MemberName;
 use ops::review::checks::WorkCheck;
@@ -260,7 +260,7 @@ impl ReviewScreen {
     /// Returns the object of the keys. The error is why there is none.
     pub(super) fn object(&self) -> Result<WorkObject, String> {
         if let Some(page) = &self.changes {
-            return Ok(page.object());
+            return Ok(page.work.object.clone());
         }
         let list = self.list.as_ref();
         let found = list.zip(self.selected.as_ref());
@@ -319,7 +319,7 @@ impl ReviewScreen {
             return false;
         };
         let newest = WorkObject::listed(list, &page.member);
-        matches!(newest, Some(Ok(newest)) if newest.snapshot != page.work.snapshot)
+        matches!(newest, Some(Ok(newest)) if newest.snapshot != page.work.object.snapshot)
     }
 
     fn ask_undo(&mut self) {
@@ -485,7 +485,7 @@ impl ReviewScreen {
         if !page.is_seen {
             return vec![ReviewEffect::ReadList];
         }
-        let (member, commit) = (page.member, page.work.snapshot);
+        let (member, commit) = (page.member, page.work.object.snapshot);
         vec![self.perform(ReviewAction::NoteLook { member, commit })]
     }
 

@@ -15,7 +15,7 @@ use ratatui::layout::{Position, Rect, Size};
 
 use super::{
     ListedWork, OpenedWork, ReviewAction, ReviewEffect, ReviewNews, ReviewScreen, SeenWork,
-    WorkList,
+    WorkList, WorkObject,
 };
 use crate::dashboard::{Theme, ThemeColors};
 use model::id::{MemberName, TaskId};
@@ -184,18 +184,21 @@ fn comments() -> Vec<PlacedComment> {
 
 fn opened(member: &str, version: u32) -> OpenedWork {
     OpenedWork {
-        from: format!("demo-{member}"),
-        into: "main".to_owned(),
-        base: commit("1a2b3c4"),
-        head: commit(&head(member, version)),
-        snapshot: commit(&snapshot(member, version)),
-        uncommitted: 1,
+        object: WorkObject {
+            member: name(member),
+            from: format!("demo-{member}"),
+            into: "main".to_owned(),
+            base: commit("1a2b3c4"),
+            head: commit(&head(member, version)),
+            snapshot: commit(&snapshot(member, version)),
+            uncommitted: 1,
+            task: Some(OpenTask {
+                id: TaskId(4),
+                subject: "Validate tokens".to_owned(),
+                is_in_review: true,
+            }),
+        },
         nested: Vec::new(),
-        task: Some(OpenTask {
-            id: TaskId(4),
-            subject: "Validate tokens".to_owned(),
-            is_in_review: true,
-        }),
         since: commit("1a2b3c4"),
         patch: Patch::parse(PATCH.as_bytes()).expect("a valid patch"),
         comments: if member == "ada" { comments() } else { Vec::new() },

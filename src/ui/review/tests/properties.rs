@@ -213,7 +213,7 @@ fn rv_18_hostile_names_and_texts_become_visible_marks() {
     }
     works.overlaps[0].files = vec![hostile.to_owned()];
     let mut work = opened("ada", 0);
-    work.from = hostile.to_owned();
+    work.object.from = hostile.to_owned();
     for placed in &mut work.comments {
         placed.comment.text = hostile.to_owned();
         placed.comment.place = Some(CommentPlace {
