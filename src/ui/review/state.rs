@@ -181,10 +181,7 @@ impl ReviewScreen {
 
     /// Shows the results of checks, and offers to run them.
     fn show_checks(&mut self) {
-        let object = match self.seen_object() {
-            Ok(object) => object,
-            Err(problem) => return self.report(problem, true),
-        };
+        let Some(object) = self.seen_or_report() else { return };
         let work = self.work_of(&object.member);
         let checks = work.map(|work| work.checks.as_slice()).unwrap_or_default();
         if checks.is_empty() {
@@ -278,6 +275,11 @@ impl ReviewScreen {
             return Ok(object);
         }
         Err(format!("the work of {} has just changed: press the key again", object.member))
+    }
+
+    /// Returns the object of the keys, or reports why there is none or it was not seen.
+    fn seen_or_report(&mut self) -> Option<WorkObject> {
+        self.seen_object().map_err(|problem| self.report(problem, true)).ok()
     }
 
     /// Asks a question about the object of the keys.
@@ -390,13 +392,7 @@ impl ReviewScreen {
     }
 
     fn preview_message(&mut self) -> Vec<ReviewEffect> {
-        let object = match self.seen_object() {
-            Ok(object) => object,
-            Err(problem) => {
-                self.report(problem, true);
-                return Vec::new();
-            }
-        };
+        let Some(object) = self.seen_or_report() else { return Vec::new() };
         let drafts = match &self.changes {
             Some(page) => page.drafts(),
             None => self.work_of(&object.member).map_or(0, |work| work.comments.drafts),
