@@ -1,7 +1,7 @@
 //! The panel of the board: columns of cards, or the graph of dependencies.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::{Margin, Position, Rect};
 use ratatui::style::Modifier;
 use ratatui::text::{Line, Span};
 use strum::VariantArray;
@@ -40,13 +40,7 @@ pub(super) fn task_at(dashboard: &Dashboard, place: Rect, column: u16, row: u16)
         return None;
     }
     let here = Position::new(column, row);
-    let inner = Rect {
-        x: place.x + 1,
-        y: place.y + 1,
-        width: place.width.saturating_sub(2),
-        height: place.height.saturating_sub(2),
-    };
-    parts(dashboard, inner).into_iter().find_map(|part| match part {
+    parts(dashboard, place.inner(Margin::new(1, 1))).into_iter().find_map(|part| match part {
         BoardArea::Card(id, place) if place.contains(here) => Some(id),
         BoardArea::Card(..) | BoardArea::Title(..) => None,
     })
