@@ -230,9 +230,7 @@ impl MemberOutbox {
                 self.refusals += 1;
                 self.push(OutboundOp::Limit(Some(hit.clone())));
             }
-            Activity::Idle | Activity::Failed { .. }
-                if std::mem::take(&mut self.refusals) > 0 =>
-            {
+            Activity::Idle | Activity::Failed { .. } if std::mem::take(&mut self.refusals) > 0 => {
                 self.push(OutboundOp::Limit(None));
             }
             _ => {}
@@ -255,8 +253,10 @@ impl MemberOutbox {
             Activity::Idle | Activity::Limited(_) | Activity::Failed { .. } => {
                 self.push(OutboundOp::MoveOn(Cause::Rest, None));
                 // An error can end a turn before the program is seen at work.
-                let mut has_ended_turn =
-                    matches!(was, Some(Activity::Working | Activity::Retrying(_) | Activity::Unrecognised));
+                let mut has_ended_turn = matches!(
+                    was,
+                    Some(Activity::Working | Activity::Retrying(_) | Activity::Unrecognised)
+                );
                 let failure = match activity {
                     Activity::Limited(hit) => Some(hit.said.clone()),
                     Activity::Failed { said, needs_login } => {

@@ -19,8 +19,7 @@ pub struct ProfileRow {
 }
 
 pub fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
-    let mut table =
-        Table::new(&["profile", "runs", "here", "tried with", "source", "what it is"]);
+    let mut table = Table::new(&["profile", "runs", "here", "tried with", "source", "what it is"]);
     for row in rows {
         let about = tinted(Tint::Dim, row.about);
         let (here, seen) = (maybe(row.here), maybe(row.seen));

@@ -34,7 +34,9 @@ pub fn withdraw(
 /// Records the result of giving an answer to the program. One that found no dialog decided nothing.
 pub fn record_typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
     if typed == Typed::Gone {
-        close::decide_question(team, id, &close::in_pane(None)).map(drop).or_else(ignore_missing)?;
+        close::decide_question(team, id, &close::in_pane(None))
+            .map(drop)
+            .or_else(ignore_missing)?;
     }
     let question = team.change_question(id, |question| {
         if let Some(decision) = &mut question.decision {
@@ -150,7 +152,8 @@ mod tests {
     fn ac_26_answer_counts_only_if_the_agent_was_sent_it() {
         type Report = fn(&TeamStore, &RequestId) -> Result<(), OpsError>;
         let rejected = Ok(Some(Typed::Rejected));
-        let reports: [(Report, &str, Result<Option<Typed>, &str>); 4] = [
+        type Outcome = Result<Option<Typed>, &'static str>;
+        let reports: [(Report, &str, Outcome); 4] = [
             (|team, id| record_typed(team, id, Typed::Taken), "allowed", Ok(None)),
             (|team, id| record_typed(team, id, Typed::Rejected), "denied", rejected),
             (|team, id| end_in_pane(team, id, Some(false)), "denied", Err("it was denied by pane")),

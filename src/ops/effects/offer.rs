@@ -60,7 +60,8 @@ pub fn report_refused(team: &TeamStore, id: TaskId) -> Result<(), OpsError> {
     let returns = returns.filter(|event| event.event == EventKind::TaskReleased);
     let reasons: BTreeMap<MemberName, String> = returns
         .filter_map(|event| {
-            let reason = wire::text(&event.detail, "reason").unwrap_or_else(|| "no reason".to_owned());
+            let reason =
+                wire::text(&event.detail, "reason").unwrap_or_else(|| "no reason".to_owned());
             Some((event.member?, text::short(&reason, REASON)))
         })
         .collect();
@@ -75,7 +76,10 @@ pub fn report_refused(team: &TeamStore, id: TaskId) -> Result<(), OpsError> {
     );
     let event = task.extra.event.clone().unwrap_or_default();
     let msg_id = digest::hash(&[b"refused", id.to_string().as_bytes(), event.as_bytes()]);
-    Post::notice(&MemberName::lead(), text).because(task.extra.event).with_id(msg_id).send_once(team)
+    Post::notice(&MemberName::lead(), text)
+        .because(task.extra.event)
+        .with_id(msg_id)
+        .send_once(team)
 }
 
 fn is_free(task: &Task) -> bool {

@@ -128,8 +128,8 @@ fn command_line(
     let values = Values::from(values.map(|(name, text)| (name, vec![text])));
     let briefs = |group: &&profile::Group| group.names().any(|name| name == Placeholder::Brief);
     let own = launch.argv.iter().filter(|group| launch.brief() == Brief::Argv && briefs(group));
-    let takes_turn = launch.brief() == Brief::FirstMessage
-        || (profile.reads_mail && profile.composer.is_some());
+    let takes_turn =
+        launch.brief() == Brief::FirstMessage || (profile.reads_mail && profile.composer.is_some());
     let (mut argv, mut first) = (command.to_vec(), Some(brief).filter(|_| takes_turn));
     for group in own.chain(&launch.lead) {
         let words = group.fill(&values).unwrap_or_default();

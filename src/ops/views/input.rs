@@ -190,7 +190,7 @@ impl Target {
         ctx: &Context,
         team: &TeamStore,
     ) -> Result<Box<dyn Backend>, OpsError> {
-        let Target { record, placement } = self;
+        let Target { record, placement, .. } = self;
         let backend = backends::open_for(ctx, team, record, placement)?;
         prove(record, placement, backend.as_ref()).map_err(|e| match e {
             OpsError::NotProven { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
@@ -201,7 +201,7 @@ impl Target {
 
     /// Writes by a backend that is proven to be the member's.
     fn write_by(&self, backend: &dyn Backend, input: &Input) -> Result<(), OpsError> {
-        let Target { record, placement } = self;
+        let Target { record, placement, .. } = self;
         // The launcher knows the modes of the terminal that it holds.
         if let Some(socket) = record.socket() {
             return pty::write_input(Path::new(socket), input)

@@ -16,8 +16,6 @@ mod state;
 mod tests;
 mod text_area;
 
-pub use data::{
-    ChangesRequest, DiffRange, ListedWork, OpenedWork, SeenWork, WorkList, WorkObject,
-};
+pub use data::{ChangesRequest, DiffRange, ListedWork, OpenedWork, SeenWork, WorkList, WorkObject};
 pub use effect::{ReviewAction, ReviewEffect, ReviewNews};
 pub use state::ReviewScreen;
