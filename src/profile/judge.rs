@@ -4,9 +4,10 @@
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar;
 
-use super::definition::{ComposerRule, Profile};
+use super::definition::Profile;
 use super::rule::{Area, Pattern, ScreenRule, ScreenState};
 use super::snapshot::Screenshot;
+use super::typing::ComposerRule;
 use model::members::record;
 
 /// Maximum length of the evidence in characters.

@@ -12,14 +12,14 @@ mod screen;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod typing;
 mod value;
 mod words;
 
 pub use acp::{AcpTraits, UsageCount};
 pub use builtin::{builtin, builtin_names, builtin_text};
 pub use definition::{
-    Brief, DialogKeys, LoginSigns, MailDelivery, Paste, Profile, Prompt, Ready, Runs,
-    ShutdownPolicy,
+    Brief, LoginSigns, MailDelivery, Profile, Prompt, Ready, Runs, ShutdownPolicy,
 };
 pub use judge::{Composer, DialogQuestion, ScreenFinding, judge, last_words};
 pub use learn::{
@@ -30,4 +30,5 @@ pub use near_miss::{NearMiss, nearest};
 pub use rule::ScreenState;
 pub use screen::Screen;
 pub use snapshot::Screenshot;
+pub use typing::{DialogKeys, Paste};
 pub use words::{Group, Placeholder, Values, fill};

@@ -453,8 +453,7 @@ pub(super) const TOOLS: &[ToolDefinition] = &[
     ToolDefinition {
         name: "Handoff",
         description: "Give one prompt to a member and wait for its result. The member is started if it is not on the team, which \
-            needs `profile`. The prompt becomes a task of the member. Returns task_id, state and result. \
-            Example: {\"name\": \"reviewer\", \"profile\": \"codex\", \"prompt\": \"Review the last commit\"}",
+            needs `profile`. The prompt becomes a task of the member. Returns task_id, state and result.",
         audience: Lead,
         actions: &[one(Writes, &[], schema_of::<HandoffInput>, team::hand_off)],
     },

@@ -73,8 +73,9 @@ fn pf_03_viewers_that_come_and_go_leak_nothing_in_the_launcher() {
         |path: &PathBuf| *path == bench.log() || *path == bench.log().with_extension("log.times");
     let files =
         || links(pid).into_iter().filter(|path| path.starts_with(bench.team()) && !is_log(path));
-    // Its threads: the main one, signals, output, the attach server and the watch for prompts.
-    until("its record is written", || files().count() == 0 && held(pid).2 == 5);
+    // Its threads: the main one, signals, output, the answers to its queries, the attach server and
+    // the watch for prompts.
+    until("its record is written", || files().count() == 0 && held(pid).2 == 6);
     let before = held(pid);
     for at in 0..cycles(100) {
         attach();

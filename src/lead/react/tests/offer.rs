@@ -158,7 +158,7 @@ fn tk_13_task_that_each_member_has_given_back_is_reported_once() {
     assert_eq!(reports(&mut state, later), 1);
     assert_eq!(reports(&mut state, later.plus_ms(600_000)), 0);
     let anew = later.plus_ms(700_000);
-    for seen in [changed, by_ben, changed, by_ann, changed] {
+    for seen in [changed, plain, by_ben, plain, by_ann, plain] {
         react(&mut state, board(&[(0, seen)]), anew);
     }
     assert_eq!(reports(&mut state, anew.plus_ms(10_000)), 1, "the task has changed");

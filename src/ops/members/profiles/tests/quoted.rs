@@ -77,7 +77,7 @@ fn pm_17_dialog_in_an_answer_above_a_composer_is_none() {
         for (name, wanted) in recordings(program) {
             let look = shown(&recording(program, &name), &wanted);
             let before = judge(&profile, &look);
-            if before.composer == Composer::Unknown {
+            if before.state == ScreenState::Unknown || before.composer == Composer::Unknown {
                 continue;
             }
             let row = composer_row(program, &look.rows);
