@@ -153,7 +153,8 @@ pub struct AppliedManifest {
     pub tasks: BTreeSet<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// [`Settings::by_hand`] has the values of a new team. Those of `Default` are empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Format version of the file.
     pub format: u32,
@@ -318,44 +319,26 @@ impl Settings {
     pub fn by_hand(max_members: usize) -> Settings {
         Settings {
             format: FORMAT,
-            creator: None,
-            backend: BackendChoice::default(),
-            home: PlacementHome::default(),
-            homes: BTreeMap::new(),
-            layout: Layout::default(),
-            finish: Finish::default(),
-            timeout_s: None,
-            fail_fast: false,
             keep: true,
             max_members,
-            max_depth: 1,
-            privacy: Privacy::default(),
+            max_depth: one(),
             unresponsive_after_s: unresponsive_after_s(),
-            on_hang: OnHang::default(),
             hang_after_s: hang_after_s(),
             grace_s: grace_s(),
-            limits: Limits::default(),
-            budgets: Budgets::default(),
-            prices: Prices::new(),
-            resume_limited: ResumePolicy::default(),
-            env: EnvRules::default(),
-            rules: TeamRules::default(),
-            roles: Roles::default(),
             answer_within_s: answer_within_s(),
-            notify: Vec::new(),
-            followup: None,
-            board: BoardPolicy::default(),
-            routing: RoutingPolicy::default(),
-            hooks: Vec::new(),
-            checks: Vec::new(),
-            hosts: Vec::new(),
-            templates: Vec::new(),
-            access: AccessPolicy::default(),
-            workspace: WorkspaceRules::default(),
-            worktree: Rules::default(),
-            checkouts: BTreeMap::new(),
-            manifest: None,
-            ends_until: None,
+            ..Settings::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_leaves_out_is_as_in_a_team_created_by_hand() {
+        let text = r#"{"format":1,"backend":"auto","finish":"manual","keep":true,"max_members":8}"#;
+        let settings: Settings = serde_json::from_str(text).expect("settings");
+        assert_eq!(settings, Settings::by_hand(8));
     }
 }
