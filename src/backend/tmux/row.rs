@@ -8,22 +8,6 @@ use super::arrange::Size;
 use super::command::{PaneId, SessionId, WindowId};
 use model::members::placement::{ProcessId, TmuxPane};
 
-pub(super) const SERVER: &str = "phx-server #{pid}";
-pub(super) const MADE: &str = "phx-made #{pid} #{pane_id} #{pane_pid} #{window_id} #{session_id} #{window_width} \
-                               #{window_height} #{socket_path}";
-pub(super) const SESSION: &str = "phx-session #{session_id} #{@phalanx_session} #{session_name}";
-pub(super) const WINDOW: &str = "phx-window #{window_id} #{session_id} #{window_width} #{window_height} \
-                                 #{window_panes} #{window_zoomed_flag} #{@phalanx_hidden} #{@phalanx_team} \
-                                 #{window_name}";
-pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} \
-                               #{window_width} #{window_height} #{pane_width} #{pane_height} \
-                               #{window_zoomed_flag} #{pane_active} #{@phalanx_beside} #{@phalanx_token}";
-pub(super) const INPUT: &str = "phx-input #{pane_dead} #{pane_input_off} #{pane_synchronized}";
-pub(super) const SCREEN: &str = "phx-screen #{pane_width} #{pane_height} #{cursor_x} #{cursor_y} \
-                                 #{cursor_flag} #{alternate_on} #{pane_tty}";
-pub(super) const CLIENT: &str =
-    "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
-
 /// The server that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ServerRow {
@@ -155,31 +139,35 @@ pub(super) trait TmuxRow: Sized {
     /// The tmux format; its first word identifies the kind.
     const FORMAT: &'static str;
 
-    /// Parses the fields after the first word.
-    fn read(fields: &str) -> Option<Self>;
+    /// Parses the fields after the first word, one with each call of `next`. The last one is the
+    /// rest of the row.
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self>;
 }
 
 /// Returns all rows of one kind, in order; skips other lines.
 pub(super) fn rows<R: TmuxRow>(lines: &[String]) -> Vec<R> {
-    let kind = R::FORMAT.split(' ').next().unwrap_or_default();
-    let fields = lines.iter().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
-    fields.filter_map(R::read).collect()
+    let (kind, fields) = R::FORMAT.split_once(' ').unwrap_or_default();
+    let count = fields.split(' ').count();
+    let read = |line: &String| {
+        let mut fields = line.strip_prefix(kind)?.strip_prefix(' ')?.splitn(count, ' ');
+        R::read(&mut || fields.next())
+    };
+    lines.iter().filter_map(read).collect()
 }
 
 impl TmuxRow for ServerRow {
-    const FORMAT: &'static str = SERVER;
+    const FORMAT: &'static str = "phx-server #{pid}";
 
-    fn read(fields: &str) -> Option<Self> {
-        Some(ServerRow { pid: fields.parse().ok()? })
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
+        Some(ServerRow { pid: next()?.parse().ok()? })
     }
 }
 
 impl TmuxRow for MadeRow {
-    const FORMAT: &'static str = MADE;
+    const FORMAT: &'static str = "phx-made #{pid} #{pane_id} #{pane_pid} #{window_id} \
+                                  #{session_id} #{window_width} #{window_height} #{socket_path}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(8, ' ');
-        let mut next = || field.next();
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
         Some(MadeRow {
             server: next()?.parse().ok()?,
             pane: PaneId::parse(next()?)?,
@@ -194,11 +182,9 @@ impl TmuxRow for MadeRow {
 }
 
 impl TmuxRow for SessionRow {
-    const FORMAT: &'static str = SESSION;
+    const FORMAT: &'static str = "phx-session #{session_id} #{@phalanx_session} #{session_name}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(3, ' ');
-        let mut next = || field.next();
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
         Some(SessionRow {
             id: SessionId::parse(next()?)?,
             tag: next()?.to_owned(),
@@ -208,11 +194,11 @@ impl TmuxRow for SessionRow {
 }
 
 impl TmuxRow for WindowRow {
-    const FORMAT: &'static str = WINDOW;
+    const FORMAT: &'static str = "phx-window #{window_id} #{session_id} #{window_width} \
+                                  #{window_height} #{window_panes} #{window_zoomed_flag} \
+                                  #{@phalanx_hidden} #{@phalanx_team} #{window_name}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(9, ' ');
-        let mut next = || field.next();
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
         Some(WindowRow {
             id: WindowId::parse(next()?)?,
             session: SessionId::parse(next()?)?,
@@ -228,11 +214,12 @@ impl TmuxRow for WindowRow {
 }
 
 impl TmuxRow for PaneRow {
-    const FORMAT: &'static str = PANE;
+    const FORMAT: &'static str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} \
+                                  #{window_id} #{window_width} #{window_height} #{pane_width} \
+                                  #{pane_height} #{window_zoomed_flag} #{pane_active} \
+                                  #{@phalanx_beside} #{@phalanx_token}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(13, ' ');
-        let mut next = || field.next();
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
         Some(PaneRow {
             id: PaneId::parse(next()?)?,
             pid: match next()? {
@@ -253,20 +240,18 @@ impl TmuxRow for PaneRow {
 }
 
 impl TmuxRow for InputRow {
-    const FORMAT: &'static str = INPUT;
+    const FORMAT: &'static str = "phx-input #{pane_dead} #{pane_input_off} #{pane_synchronized}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.split(' ').map(|flag| flag == "1");
-        Some(InputRow { dead: field.next()?, off: field.next()?, synchronized: field.next()? })
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
+        Some(InputRow { dead: next()? == "1", off: next()? == "1", synchronized: next()? == "1" })
     }
 }
 
 impl TmuxRow for ScreenRow {
-    const FORMAT: &'static str = SCREEN;
+    const FORMAT: &'static str = "phx-screen #{pane_width} #{pane_height} #{cursor_x} #{cursor_y} \
+                                  #{cursor_flag} #{alternate_on} #{pane_tty}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(7, ' ');
-        let mut next = || field.next();
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
         Some(ScreenRow {
             cols: next()?.parse().ok()?,
             rows: next()?.parse().ok()?,
@@ -280,11 +265,10 @@ impl TmuxRow for ScreenRow {
 }
 
 impl TmuxRow for ClientRow {
-    const FORMAT: &'static str = CLIENT;
+    const FORMAT: &'static str =
+        "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
-    fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(4, ' ');
-        let mut next = || field.next();
+    fn read<'l>(next: &mut dyn FnMut() -> Option<&'l str>) -> Option<Self> {
         Some(ClientRow {
             session: SessionId::parse(next()?)?,
             control: next()? == "1",

@@ -14,7 +14,9 @@ use tmux_interface::{
 
 use super::arrange::Size;
 use super::command::{PaneId, PlainWord, SessionId, Unit, WindowId};
-use super::row;
+use super::row::{
+    ClientRow, InputRow, MadeRow, PaneRow, ScreenRow, ServerRow, SessionRow, TmuxRow, WindowRow,
+};
 use model::members::input::Key;
 
 /// The pane option that proves a pane ours.
@@ -120,7 +122,7 @@ pub(super) fn new_session(
         .detached()
         .print()
         .start_directory(DIRECTORY)
-        .format(row::MADE)
+        .format(MadeRow::FORMAT)
         .window_name(window.as_str())
         .session_name(name.as_str())
         .width(size.width)
@@ -184,7 +186,7 @@ pub(super) fn new_window(inside: &WindowTarget, window: &PlainWord, argv: &[OsSt
         .detached()
         .print()
         .start_directory(DIRECTORY)
-        .format(row::MADE)
+        .format(MadeRow::FORMAT)
         .window_name(window.as_str())
         .target_window(inside.target())
         .build();
@@ -200,7 +202,7 @@ pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
         .horizontal()
         .print()
         .start_directory(DIRECTORY)
-        .format(row::MADE)
+        .format(MadeRow::FORMAT)
         .target_pane(window.to_string())
         .build();
     spawning(&command, argv).then(tile(window))
@@ -209,8 +211,8 @@ pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
 /// Cuts a new pane from the right or lower edge of another one. No third pane changes its size
 /// (LY-04).
 pub(super) fn cut(from: PaneId, edge: Edge, argv: &[OsString]) -> Unit {
-    let split = SplitWindow::new().detached().print().start_directory(DIRECTORY).format(row::MADE);
-    let split = split.target_pane(from.to_string());
+    let split = SplitWindow::new().detached().print().start_directory(DIRECTORY);
+    let split = split.format(MadeRow::FORMAT).target_pane(from.to_string());
     let (split, size) = match edge {
         Edge::Right { columns } => (split.horizontal(), PaneSize::Size(columns)),
         Edge::Below { rows } => (split.vertical(), PaneSize::Size(rows)),
@@ -345,7 +347,11 @@ pub(super) fn guarded(pane: PaneId, server: i32, guard: &PaneGuard<'_>, unit: &U
         }
         PaneGuard::Process(pid) => pid_is(pid),
     };
-    let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}");
+    conditional(pane, format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}"), unit)
+}
+
+/// Runs `unit` if the server expands `condition` to something true for the pane.
+fn conditional(pane: PaneId, condition: String, unit: &Unit) -> Unit {
     let command =
         IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
     let mut all = words(&command.build());
@@ -362,12 +368,8 @@ pub(super) fn close(pane: PaneId, server: i32, guard: &PaneGuard<'_>) -> Unit {
 /// Zooms a pane again after the close of another pane has ended its zoom.
 pub(super) fn rezoom(pane: PaneId, server: i32) -> Unit {
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},#{{?window_zoomed_flag,0,1}}}}");
-    let zoom = unit(&ResizePane::new().zoom().target_pane(pane.to_string()).build());
-    let command =
-        IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
-    let mut all = words(&command.build());
-    all.push(zoom.text());
-    Unit::new(all)
+    let zoom = ResizePane::new().zoom().target_pane(pane.to_string());
+    conditional(pane, condition, &unit(&zoom.build()))
 }
 
 /// Captures the visible text of a pane and `lines` lines above it.
@@ -379,10 +381,8 @@ pub(super) fn capture_pane(pane: PaneId, lines: usize) -> Unit {
 
 /// Prints a row about the screen of a pane, then its visible lines with their colours.
 pub(super) fn capture_screen(pane: PaneId) -> Unit {
-    let row =
-        DisplayMessage::new().print().target_pane(pane.to_string()).message(row::SCREEN).build();
     let capture = CapturePane::new().stdout().escape_sequences().trailing_spaces();
-    unit(&row).then(unit(&capture.target_pane(pane.to_string()).build()))
+    print_of(pane, ScreenRow::FORMAT).then(unit(&capture.target_pane(pane.to_string()).build()))
 }
 
 /// Stores stdin in a paste buffer.
@@ -412,17 +412,10 @@ pub(super) fn send_keys(pane: PaneId, keys: &[Key]) -> Unit {
 /// no other: the pane is not dead, its input is enabled, and it is not synchronized with its
 /// neighbours. Ends copy mode first, since that would swallow keys (MSG-10).
 pub(super) fn if_accepts_input(pane: PaneId, unit: &Unit) -> Unit {
-    let row =
-        DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
     let condition = "#{?#{||:#{pane_dead},#{||:#{pane_input_off},#{pane_synchronized}}},0,1}";
-    let check = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
-    let mut all = words(&check.build());
-    all.push(
-        self::unit(&CopyMode::new().cancel().target_pane(pane.to_string()).build())
-            .then(unit.clone())
-            .text(),
-    );
-    self::unit(&row).then(Unit::new(all))
+    let copy_mode = CopyMode::new().cancel().target_pane(pane.to_string());
+    let all = self::unit(&copy_mode.build()).then(unit.clone());
+    print_of(pane, InputRow::FORMAT).then(conditional(pane, condition.to_owned(), &all))
 }
 
 /// Shows `words` in the status line of a client until a key is pressed, at most [`SHOWN_MS`]. That
@@ -470,7 +463,7 @@ pub(super) fn unexpanded(text: &OsStr) -> OsString {
 
 /// Prints a row about the server.
 pub(super) fn server() -> Unit {
-    print(row::SERVER)
+    print(ServerRow::FORMAT)
 }
 
 /// Starts the server without a session, and keeps it until it is killed.
@@ -489,6 +482,11 @@ pub(super) fn print(format: &'static str) -> Unit {
     unit(&DisplayMessage::new().print().message(format).build())
 }
 
+/// As `print`, with the values of a pane.
+fn print_of(pane: PaneId, format: &'static str) -> Unit {
+    unit(&DisplayMessage::new().print().target_pane(pane.to_string()).message(format).build())
+}
+
 /// Prints a global session option, as `NAME VALUE`.
 pub(super) fn global_option(name: &'static str) -> Unit {
     unit(&ShowOptions::new().global().option(name).build())
@@ -496,21 +494,21 @@ pub(super) fn global_option(name: &'static str) -> Unit {
 
 /// Prints a row for each session.
 pub(super) fn sessions() -> Unit {
-    unit(&ListSessions::new().format(row::SESSION).build())
+    unit(&ListSessions::new().format(SessionRow::FORMAT).build())
 }
 
 /// Prints a row for each window of each session.
 pub(super) fn windows() -> Unit {
-    unit(&ListWindows::new().all().format(row::WINDOW).build())
+    unit(&ListWindows::new().all().format(WindowRow::FORMAT).build())
 }
 
 /// Prints a row for each attached client.
 pub(super) fn clients() -> Unit {
-    unit(&ListClients::new().format(row::CLIENT).build())
+    unit(&ListClients::new().format(ClientRow::FORMAT).build())
 }
 
 /// Prints a row for each pane, once per session that contains it. Lists all of them, because a
 /// target does not show whether the pane exists.
 pub(super) fn panes() -> Unit {
-    unit(&ListPanes::new().all().format(row::PANE).build())
+    unit(&ListPanes::new().all().format(PaneRow::FORMAT).build())
 }
