@@ -180,6 +180,11 @@ impl ServerReply {
     fn failed(units: usize, problem: BackendError) -> ServerReply {
         ServerReply { units, lines: Vec::new(), problem: Some(problem) }
     }
+
+    /// Returns the lines of a call that has not failed.
+    pub(super) fn into_lines(self) -> Result<Vec<String>, BackendError> {
+        self.problem.map_or(Ok(self.lines), Err)
+    }
 }
 
 /// One tmux server, by its socket; without one, the user's default server.

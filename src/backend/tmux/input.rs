@@ -39,11 +39,7 @@ pub(super) fn write(
             server.ask_with(&unit, text.as_str().as_bytes().to_vec())
         }
     };
-    if let Some(problem) = answer.problem {
-        return Err(problem);
-    }
-    let place = claim.place();
-    let Some(row) = rows::<InputRow>(&answer.lines).into_iter().next() else {
+    let Some(row) = rows::<InputRow>(&answer.into_lines()?).into_iter().next() else {
         return Ok(Written::NotTheClaimed);
     };
     let problem = match row {
@@ -56,5 +52,5 @@ pub(super) fn write(
         }
         InputRow { dead: false, off: false, synchronized: false } => return Ok(Written::All),
     };
-    Err(BackendError::NoInput { place, problem })
+    Err(BackendError::NoInput { place: claim.place(), problem })
 }

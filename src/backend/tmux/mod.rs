@@ -105,10 +105,7 @@ impl Backend for Tmux {
     ) -> Result<String, BackendError> {
         let claim = self.owned(placement, token)?;
         let answer = claim.server(&self.home.program).ask(&verb::capture_pane(claim.id, lines));
-        match answer.problem {
-            Some(problem) => Err(problem),
-            None => Ok(last_lines(&answer.lines, lines)),
-        }
+        Ok(last_lines(&answer.into_lines()?, lines))
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {

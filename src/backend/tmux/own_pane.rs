@@ -50,7 +50,7 @@ impl OwnPane {
         let guarded = verb::guarded(self.id, self.server, &PaneGuard::Process(pid), &capture);
         let server = Server { program, socket: Some(&self.socket) };
         let answer = server.ask_within(&guarded, within);
-        answer.problem.map_or_else(|| Ok(last_lines(&answer.lines, lines)), Err)
+        Ok(last_lines(&answer.into_lines()?, lines))
     }
 
     /// Marks the pane with `token`, so that it can be proven from then on. `None` unless it is on

@@ -31,11 +31,8 @@ pub fn popup_args(
 ) -> Result<Vec<OsString>, String> {
     let server = Server { program, socket: Some(caller.socket) };
     let reply = server.ask(&verb::panes().then(verb::clients()));
-    if let Some(problem) = reply.problem {
-        return Err(problem.to_string());
-    }
-    let (target, client) =
-        find_client(&rows(&reply.lines), &rows(&reply.lines), caller.pane, caller.session)?;
+    let lines = reply.into_lines().map_err(|problem| problem.to_string())?;
+    let (target, client) = find_client(&rows(&lines), &rows(&lines), caller.pane, caller.session)?;
     let directory = verb::unexpanded(caller.directory.as_os_str());
     Ok(server.args(&verb::popup(&client, &target, directory, argv.iter().cloned())))
 }

@@ -21,10 +21,8 @@ impl<'a> PrivateServer<'a> {
     pub fn start(program: &'a Path, socket: &'a Path) -> Result<PrivateServer<'a>, BackendError> {
         // Made first, so that a server that has failed halfway is killed as well.
         let server = PrivateServer { server: Server { program, socket: Some(socket) } };
-        match server.server.ask_unconfigured(&verb::start_server()).problem {
-            Some(problem) => Err(problem),
-            None => Ok(server),
-        }
+        server.server.ask_unconfigured(&verb::start_server()).into_lines()?;
+        Ok(server)
     }
 
     /// Returns the location of a team on this server.
