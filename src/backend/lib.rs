@@ -68,24 +68,19 @@ pub trait Backend: Send + Sync {
     fn close_all(&self, marks: &[Mark<'_>], before: &mut BeforeClose<'_>) -> Vec<CloseOutcome>;
 
     /// [`Backend::verify_all`] for one placement.
-    fn verify(&self, placement: &Placement, token: &str) -> Verdict {
-        let verdict = self.verify_all(&[Mark { placement, token }]).pop();
+    fn verify(&self, mark: Mark<'_>) -> Verdict {
+        let verdict = self.verify_all(&[mark]).pop();
         verdict.unwrap_or_else(|| judge(Observation::Unclear(NO_ANSWER.to_owned())))
     }
 
     /// [`Backend::close_all`] for one placement.
-    fn close(&self, placement: &Placement, token: &str) -> CloseOutcome {
-        let outcome = self.close_all(&[Mark { placement, token }], &mut |_| true).pop();
+    fn close(&self, mark: Mark<'_>) -> CloseOutcome {
+        let outcome = self.close_all(&[mark], &mut |_| true).pop();
         outcome.unwrap_or(CloseOutcome::Unknown { reason: NO_ANSWER.to_owned() })
     }
 
     /// Returns the last `lines` lines of its screen as plain text.
-    fn screen(
-        &self,
-        placement: &Placement,
-        token: &str,
-        lines: usize,
-    ) -> Result<String, BackendError>;
+    fn screen(&self, mark: Mark<'_>, lines: usize) -> Result<String, BackendError>;
 
     /// Passes its screen to `on_screen` now and after each change, until `watch` is stopped. Has no
     /// effect on the placement. Polls plain text if the backend does not report changes.
@@ -95,17 +90,14 @@ pub trait Backend: Send + Sync {
     /// could not be read several times in a row.
     fn follow(
         &self,
-        placement: &Placement,
-        token: &str,
+        mark: Mark<'_>,
         watch: &mut OutputWatch,
         on_screen: &mut dyn FnMut(ScreenImage),
     ) -> Result<(), BackendError> {
         let read = || {
-            self.screen(placement, token, follow::LINES).map_err(|error| {
-                match self.verify(placement, token) {
-                    Verdict::Owned | Verdict::Unknown { .. } => error,
-                    verdict => BackendError::NotOurs { place: placement.to_string(), verdict },
-                }
+            self.screen(mark, follow::LINES).map_err(|error| match self.verify(mark) {
+                Verdict::Owned | Verdict::Unknown { .. } => error,
+                verdict => mark.not_ours(verdict),
             })
         };
         follow::poll(watch, read, on_screen)
@@ -120,7 +112,7 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// [`BackendError::CannotDo`] if the backend cannot bring a placement to the front,
     /// [`BackendError::NotShown`] if no terminal shows its session.
-    fn focus(&self, _placement: &Placement, _token: &str) -> Result<(), BackendError> {
+    fn focus(&self, _mark: Mark<'_>) -> Result<(), BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "focus" })
     }
 
@@ -128,7 +120,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`BackendError::CannotDo`] if the backend cannot hide placements.
-    fn hide(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
+    fn hide(&self, _mark: Mark<'_>) -> Result<Placement, BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "hide" })
     }
 
@@ -136,7 +128,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// [`BackendError::CannotDo`] if the backend cannot hide placements.
-    fn show(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
+    fn show(&self, _mark: Mark<'_>) -> Result<Placement, BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "show" })
     }
 
@@ -146,12 +138,7 @@ pub trait Backend: Send + Sync {
     /// [`BackendError::NotOurs`] if the placement is not proven ours and [`BackendError::NoInput`]
     /// if it does not accept input; nothing was written then. [`BackendError::CannotDo`] if the
     /// backend does not support input.
-    fn write_input(
-        &self,
-        _placement: &Placement,
-        _token: &str,
-        _input: &Input,
-    ) -> Result<(), BackendError> {
+    fn write_input(&self, _mark: Mark<'_>, _input: &Input) -> Result<(), BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "type into" })
     }
 

@@ -30,6 +30,17 @@ pub struct Mark<'a> {
     pub token: &'a str,
 }
 
+impl<'a> Mark<'a> {
+    pub fn new(placement: &'a Placement, token: &'a str) -> Mark<'a> {
+        Mark { placement, token }
+    }
+
+    /// The error for a placement that was not touched.
+    pub(super) fn not_ours(self, verdict: Verdict) -> BackendError {
+        BackendError::NotOurs { place: self.placement.to_string(), verdict }
+    }
+}
+
 /// The reason of an unknown verdict if a backend returns too few answers.
 pub(super) const NO_ANSWER: &str = "the backend did not answer";
 /// The reason of an unknown verdict on a placement of ours whose close was not permitted.

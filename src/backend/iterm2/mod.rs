@@ -82,8 +82,7 @@ impl Backend for Iterm2 {
         let placed = place::place(self, launches);
         for (launch, placement) in launches.iter().zip(&placed) {
             if let Ok(placement) = placement {
-                let mark = Mark { placement, token: &launch.token };
-                self.label(&[(mark, launch.label.clone())]);
+                self.label(&[(Mark::new(placement, &launch.token), launch.label.clone())]);
             }
         }
         placed
@@ -105,13 +104,8 @@ impl Backend for Iterm2 {
         })
     }
 
-    fn screen(
-        &self,
-        placement: &Placement,
-        token: &str,
-        lines: usize,
-    ) -> Result<String, BackendError> {
-        let shown = self.run_for_placement(&CONTENTS, Mark { placement, token }, &[])?;
+    fn screen(&self, mark: Mark<'_>, lines: usize) -> Result<String, BackendError> {
+        let shown = self.run_for_placement(&CONTENTS, mark, &[])?;
         Ok(text::last_lines(&shown, lines))
     }
 
@@ -122,21 +116,16 @@ impl Backend for Iterm2 {
         }
     }
 
-    fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        self.run_for_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
+    fn focus(&self, mark: Mark<'_>) -> Result<(), BackendError> {
+        self.run_for_placement(&FOCUS, mark, &[]).map(drop)
     }
 
     /// iTerm2 does not report a terminal's modes to scripts, so keys are sent in their default
     /// encoding.
-    fn write_input(
-        &self,
-        placement: &Placement,
-        token: &str,
-        input: &Input,
-    ) -> Result<(), BackendError> {
+    fn write_input(&self, mark: Mark<'_>, input: &Input) -> Result<(), BackendError> {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);
-        self.run_for_placement(&WRITE, Mark { placement, token }, &[&text]).map(drop)
+        self.run_for_placement(&WRITE, mark, &[&text]).map(drop)
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {

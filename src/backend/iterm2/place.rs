@@ -1,7 +1,7 @@
 //! Opens sessions, each as a split or tab of an existing session, with the launcher as its command.
 //! Nothing is typed, and a failed launch leaves no session behind.
 
-use super::super::{Backend, BackendError, PlacementRequest};
+use super::super::{Backend, BackendError, Mark, PlacementRequest};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
 use super::session::{Iterm2, POLL_INTERVAL, SESSION_TIMEOUT};
 use super::survey::{ItermRow, Way, add_opened, anchors, caller_session, is_id, is_tty};
@@ -155,6 +155,6 @@ fn close_leftovers(iterm2: &Iterm2, launch: &PlacementRequest) {
     for row in rows.into_iter().filter(|row| row.token == launch.token) {
         let session = ItermSession { session_id: row.id, tty: row.tty };
         // If this fails too, the launcher finds its spec missing and exits, which ends the session.
-        let _ = iterm2.close(&Placement::Iterm2(session), &launch.token);
+        let _ = iterm2.close(Mark::new(&Placement::Iterm2(session), &launch.token));
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::proof::{Observation, Proven, judge};
-use super::super::{BackendError, CloseOutcome, Mark};
+use super::super::{Backend, BackendError, CloseOutcome, Mark};
 use super::osa::{self, Osa};
 use super::script::{self, CLOSE, DONE, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script};
 use super::survey::{self, ItermRow};
@@ -46,16 +46,17 @@ impl Iterm2 {
         list_sessions(&self.osa)
     }
 
-    /// Runs a script for one session. The script itself compares id, terminal and token before it
-    /// acts. Returns the lines of its answer after the first, which is `done`.
-    fn run_for_session(
+    /// Runs a script for a placement, which must be an iTerm2 session. The script itself compares
+    /// id, terminal and token before it acts. Returns the lines of its answer after the first,
+    /// which is `done`.
+    pub(super) fn run_for_placement(
         &self,
         script: &Script,
-        session: &ItermSession,
-        token: &str,
+        mark: Mark<'_>,
         more: &[&str],
     ) -> Result<String, BackendError> {
-        let proof = [session.session_id.as_str(), session.tty.as_str(), token];
+        let session = iterm_session(mark.placement).map_err(|verdict| mark.not_ours(verdict))?;
+        let proof = [session.session_id.as_str(), session.tty.as_str(), mark.token];
         let answer = self.osa.run(script, &[&proof, more].concat())?;
         let (first, rest) = answer.split_once('\n').unwrap_or((&answer, ""));
         let observation = match first {
@@ -64,36 +65,13 @@ impl Iterm2 {
             NOT_OURS => Observation::different("terminal or token"),
             _ => return Err(osa::unreadable(script, &answer)),
         };
-        Err(BackendError::NotOurs {
-            place: Placement::Iterm2(session.clone()).to_string(),
-            verdict: judge(observation),
-        })
-    }
-
-    /// Runs [`Iterm2::run_for_session`] for a placement, which must be an iTerm2 session.
-    pub(super) fn run_for_placement(
-        &self,
-        script: &Script,
-        mark: Mark<'_>,
-        more: &[&str],
-    ) -> Result<String, BackendError> {
-        match iterm_session(mark.placement) {
-            Ok(session) => self.run_for_session(script, session, mark.token, more),
-            Err(verdict) => {
-                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
-            }
-        }
+        Err(mark.not_ours(judge(observation)))
     }
 
     /// Closes a session and waits until it is gone; one that stays is an error (LY-10).
     pub(super) fn close_one(&self, proven: &Proven<'_>) -> CloseOutcome {
-        let Mark { placement, token } = proven.mark();
-        let session = match iterm_session(placement) {
-            Ok(session) => session,
-            Err(verdict) => return CloseOutcome::refused(verdict),
-        };
-        let answer = self.run_for_session(&CLOSE, session, token, &[]);
-        let problem = match answer {
+        let mark = proven.mark();
+        let problem = match self.run_for_placement(&CLOSE, mark, &[]) {
             Ok(_) => None,
             Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => {
                 return CloseOutcome::Closed;
@@ -106,27 +84,16 @@ impl Iterm2 {
         };
         let deadline = Deadline::after(SESSION_TIMEOUT);
         loop {
-            match self.verify_one(session, token) {
-                Verdict::Gone => return CloseOutcome::Closed,
-                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. }
-                    if deadline.expired() =>
-                {
-                    let place = placement.to_string();
-                    let waited_ms =
-                        u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    let still_there = BackendError::StillThere { place, waited_ms };
-                    return CloseOutcome::Failed(problem.unwrap_or(still_there));
-                }
-                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => (),
+            if self.verify(mark) == Verdict::Gone {
+                return CloseOutcome::Closed;
+            }
+            if deadline.expired() {
+                let place = mark.placement.to_string();
+                let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let still_there = BackendError::StillThere { place, waited_ms };
+                return CloseOutcome::Failed(problem.unwrap_or(still_there));
             }
             clock::sleep(POLL_INTERVAL.min(deadline.remaining()));
-        }
-    }
-
-    fn verify_one(&self, session: &ItermSession, token: &str) -> Verdict {
-        match self.survey() {
-            Ok(rows) => survey::verdict(rows.as_deref(), session, token),
-            Err(error) => judge(Observation::Unclear(error.to_string())),
         }
     }
 }

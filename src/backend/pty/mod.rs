@@ -101,27 +101,21 @@ impl Backend for Pty {
         close_proven(marks, self.verify_all(marks), before, end_launchers)
     }
 
-    fn screen(
-        &self,
-        placement: &Placement,
-        _token: &str,
-        lines: usize,
-    ) -> Result<String, BackendError> {
-        let hold = pty_hold(placement).map_err(|verdict| not_ours(placement, verdict))?;
+    fn screen(&self, mark: Mark<'_>, lines: usize) -> Result<String, BackendError> {
+        let hold = pty_hold(mark.placement).map_err(|verdict| mark.not_ours(verdict))?;
         Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?)
     }
 
     /// Polls the log, which outlives the placement.
     fn follow(
         &self,
-        placement: &Placement,
-        token: &str,
+        mark: Mark<'_>,
         watch: &mut OutputWatch,
         on_screen: &mut dyn FnMut(ScreenImage),
     ) -> Result<(), BackendError> {
-        let read = || match verdict(placement) {
-            Verdict::Owned => self.screen(placement, token, follow::LINES),
-            other => Err(not_ours(placement, other)),
+        let read = || match verdict(mark.placement) {
+            Verdict::Owned => self.screen(mark, follow::LINES),
+            other => Err(mark.not_ours(other)),
         };
         follow::poll(watch, read, on_screen)
     }
@@ -146,10 +140,6 @@ fn pty_hold(placement: &Placement) -> Result<&PtyHold, Verdict> {
             Err(judge(Observation::Unclear("phalanx does not own its terminal".to_owned())))
         }
     }
-}
-
-fn not_ours(placement: &Placement, verdict: Verdict) -> BackendError {
-    BackendError::NotOurs { place: placement.to_string(), verdict }
 }
 
 /// Judges by pid and start time alone, because no server exists that could have assigned the id to

@@ -73,11 +73,14 @@ fn launcher_is_placed_verified_and_closed() {
     let placement = bench.place(&script);
     assert_eq!(bench.wait_for("up"), format!("yes {}\n", bench.dir.path().display()));
     assert_eq!(placement.backend(), BackendKind::Pty);
-    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Owned);
+    assert_eq!(bench.pty.verify(Mark::new(&placement, "t")), Verdict::Owned);
     assert_eq!(bench.pty.how_to_watch(&placement), "phalanx attach alice");
-    assert!(matches!(bench.pty.close(&placement, "t"), CloseOutcome::Closed));
-    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
-    assert!(matches!(bench.pty.close(&placement, "t"), CloseOutcome::Gone), "twice is harmless");
+    assert!(matches!(bench.pty.close(Mark::new(&placement, "t")), CloseOutcome::Closed));
+    assert_eq!(bench.pty.verify(Mark::new(&placement, "t")), Verdict::Gone);
+    assert!(
+        matches!(bench.pty.close(Mark::new(&placement, "t")), CloseOutcome::Gone),
+        "twice is harmless"
+    );
 }
 
 #[test]
@@ -88,8 +91,11 @@ fn reused_pid_is_gone_and_not_signalled() {
     };
     let other = ProcessId { start: hold.launcher.start + 1, ..hold.launcher };
     let placement = Placement::Pty(PtyHold { launcher: other, log: hold.log });
-    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
-    assert!(matches!(bench.pty.close(&placement, "t"), CloseOutcome::Gone), "nothing to do");
+    assert_eq!(bench.pty.verify(Mark::new(&placement, "t")), Verdict::Gone);
+    assert!(
+        matches!(bench.pty.close(Mark::new(&placement, "t")), CloseOutcome::Gone),
+        "nothing to do"
+    );
     assert_eq!(process_state(hold.launcher), ProcessState::Running);
 }
 
@@ -103,8 +109,8 @@ fn launcher_that_ignores_sigterm_is_killed_with_its_tree() {
     let placement = bench.place(&script);
     let below: i32 = bench.wait_for("up").trim().parse().expect("a pid");
     let below = Process::of(below).expect("it runs");
-    assert!(matches!(bench.pty.close(&placement, "t"), CloseOutcome::Closed));
-    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
+    assert!(matches!(bench.pty.close(Mark::new(&placement, "t")), CloseOutcome::Closed));
+    assert_eq!(bench.pty.verify(Mark::new(&placement, "t")), Verdict::Gone);
     assert_eq!(proc::liveness(below.pid, below.start), Liveness::Dead);
 }
 
@@ -124,7 +130,8 @@ fn early_stderr_of_a_launcher_is_on_its_screen() {
         launcher: eve.launcher().expect("known at once"),
         log: bench.dir.path().join("bob.log").display().to_string(),
     };
-    assert_eq!(bench.pty.screen(&Placement::Pty(hold), "t", 20).expect("readable"), "no spec");
+    let screen = bench.pty.screen(Mark::new(&Placement::Pty(hold), "t"), 20);
+    assert_eq!(screen.expect("readable"), "no spec");
 }
 
 #[test]
@@ -150,7 +157,8 @@ fn placement_of_another_backend_is_not_touched() {
         pane_id: "%0".to_owned(),
         pane: none,
     });
-    assert!(matches!(bench.pty.verify(&pane, "t"), Verdict::Unknown { .. }));
-    assert!(matches!(bench.pty.close(&pane, "t"), CloseOutcome::Unknown { .. }));
-    assert!(matches!(bench.pty.screen(&pane, "t", 5), Err(BackendError::NotOurs { .. })));
+    let mark = Mark::new(&pane, "t");
+    assert!(matches!(bench.pty.verify(mark), Verdict::Unknown { .. }));
+    assert!(matches!(bench.pty.close(mark), CloseOutcome::Unknown { .. }));
+    assert!(matches!(bench.pty.screen(mark, 5), Err(BackendError::NotOurs { .. })));
 }

@@ -61,17 +61,11 @@ impl Tmux {
     }
 
     /// Returns the claim to a placement that is proven ours.
-    fn owned<'p>(
-        &self,
-        placement: &'p Placement,
-        token: &'p str,
-    ) -> Result<PaneClaim<'p>, BackendError> {
-        let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
-        let mark = Mark { placement, token };
-        let claim = PaneClaim::parse(&mark).map_err(not_ours)?;
-        match self.verify(placement, token) {
+    fn owned<'p>(&self, mark: Mark<'p>) -> Result<PaneClaim<'p>, BackendError> {
+        let claim = PaneClaim::parse(&mark).map_err(|verdict| mark.not_ours(verdict))?;
+        match self.verify(mark) {
             Verdict::Owned => Ok(claim),
-            verdict => Err(not_ours(verdict)),
+            verdict => Err(mark.not_ours(verdict)),
         }
     }
 }
@@ -97,13 +91,8 @@ impl Backend for Tmux {
         close::close_all(&self.home.program, marks, before)
     }
 
-    fn screen(
-        &self,
-        placement: &Placement,
-        token: &str,
-        lines: usize,
-    ) -> Result<String, BackendError> {
-        let claim = self.owned(placement, token)?;
+    fn screen(&self, mark: Mark<'_>, lines: usize) -> Result<String, BackendError> {
+        let claim = self.owned(mark)?;
         let answer = claim.server(&self.home.program).ask(&verb::capture_pane(claim.id, lines));
         Ok(last_lines(&answer.into_lines()?, lines))
     }
@@ -115,47 +104,40 @@ impl Backend for Tmux {
         }
     }
 
-    fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        view::focus(&self.home, &self.owned(placement, token)?)
+    fn focus(&self, mark: Mark<'_>) -> Result<(), BackendError> {
+        view::focus(&self.home, &self.owned(mark)?)
     }
 
-    fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        view::hide(&self.home, &self.owned(placement, token)?)
+    fn hide(&self, mark: Mark<'_>) -> Result<Placement, BackendError> {
+        view::hide(&self.home, &self.owned(mark)?)
     }
 
-    fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        view::show(&self.home, &self.owned(placement, token)?)
+    fn show(&self, mark: Mark<'_>) -> Result<Placement, BackendError> {
+        view::show(&self.home, &self.owned(mark)?)
     }
 
-    fn write_input(
-        &self,
-        placement: &Placement,
-        token: &str,
-        input: &Input,
-    ) -> Result<(), BackendError> {
-        let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
-        let claim = PaneClaim::parse(&Mark { placement, token }).map_err(not_ours)?;
+    fn write_input(&self, mark: Mark<'_>, input: &Input) -> Result<(), BackendError> {
+        let claim = PaneClaim::parse(&mark).map_err(|verdict| mark.not_ours(verdict))?;
         match input::write(&self.home.program, &claim, input)? {
             Written::All => Ok(()),
             // Says what is wrong with the pane.
             Written::NotTheClaimed => {
-                self.owned(placement, token)?;
+                self.owned(mark)?;
                 let changed = Observation::different("identity, which changed a moment ago");
-                Err(not_ours(judge(changed)))
+                Err(mark.not_ours(judge(changed)))
             }
         }
     }
 
     fn follow(
         &self,
-        placement: &Placement,
-        token: &str,
+        mark: Mark<'_>,
         watch: &mut OutputWatch,
         on_screen: &mut dyn FnMut(ScreenImage),
     ) -> Result<(), BackendError> {
-        let claim = self.owned(placement, token)?;
+        let claim = self.owned(mark)?;
         let server = claim.server(&self.home.program);
-        let verify = || self.owned(placement, token).map(drop);
+        let verify = || self.owned(mark).map(drop);
         monitor::follow(&server, &claim, watch, &verify, on_screen)
     }
 

@@ -102,7 +102,7 @@ pub(super) fn follow(
 /// Returns the line of a pane's screen in which its program may ask for input. `None` if there is
 /// none, if the pane is not ours or if tmux does not answer. Runs one tmux process.
 pub fn prompt_line(program: &Path, placement: &Placement, token: &str) -> Option<String> {
-    let claim = PaneClaim::parse(&Mark { placement, token }).ok()?;
+    let claim = PaneClaim::parse(&Mark::new(placement, token)).ok()?;
     let (row, image) = capture(&claim.server(program), &claim).ok()??;
     if row.is_alternate {
         return None;

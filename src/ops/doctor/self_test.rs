@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::members::backends;
 use crate::{Caller, OpsError};
 use backend::tmux::{self, PrivateServer, Tmux};
-use backend::{Backend, CloseOutcome, Label, PlacementRequest, iterm2};
+use backend::{Backend, CloseOutcome, Label, Mark, PlacementRequest, iterm2};
 use model::id::MemberName;
 use model::members::placement::Verdict;
 use sys::clock::Deadline;
@@ -81,19 +81,19 @@ fn check_tmux(caller: &Caller, site: &TestSite) -> CheckResult {
     let placement =
         placed.ok_or_else(|| CheckFault::Failed("tmux placed nothing".to_owned()))??;
     let version = tmux::census(&program, &socket)?.map(|census| census.version);
-    let found = backend.verify(&placement, &token);
+    let found = backend.verify(Mark::new(&placement, &token));
     if found != Verdict::Owned {
         return Err(CheckFault::Failed(format!("a new pane is judged {found}")));
     }
-    let found = backend.verify(&placement, "other");
+    let found = backend.verify(Mark::new(&placement, "other"));
     if !matches!(found, Verdict::Foreign { .. }) {
         return Err(CheckFault::Failed(format!("a pane with another token is judged {found}")));
     }
-    match backend.close(&placement, &token) {
+    match backend.close(Mark::new(&placement, &token)) {
         CloseOutcome::Closed => (),
         other => return Err(CheckFault::Failed(format!("a pane was not closed: {other:?}"))),
     }
-    let found = backend.verify(&placement, &token);
+    let found = backend.verify(Mark::new(&placement, &token));
     if found != Verdict::Gone {
         return Err(CheckFault::Failed(format!("a closed pane is judged {found}")));
     }

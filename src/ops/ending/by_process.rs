@@ -14,7 +14,7 @@ use crate::members::launchers::{Launcher, launchers};
 use crate::members::{backends, lead};
 use crate::{Context, OpsError};
 use backend::tmux::{self, Census, Resident, Tmux};
-use backend::{Backend, TmuxHome};
+use backend::{Backend, Mark, TmuxHome};
 use model::id::{Incarnation, MemberName, TeamName};
 use model::members::placement::{Layout, Placement, ProcessId};
 use store::TeamStore;
@@ -188,7 +188,7 @@ fn close(ctx: &Context, run: &Launcher, resident: &Resident) -> Result<(), OpsEr
         layout: Layout::default(),
     };
     let placement = Placement::Tmux(resident.pane.clone());
-    Tmux::new(home).close(&placement, &resident.token).into_verdict(&placement)?;
+    Tmux::new(home).close(Mark::new(&placement, &resident.token)).into_verdict(&placement)?;
     Ok(())
 }
 

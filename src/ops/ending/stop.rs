@@ -93,8 +93,7 @@ struct EndingRun<'a> {
 impl<'a> EndingRun<'a> {
     /// Returns `None` without a placement.
     fn mark(&self) -> Option<Mark<'a>> {
-        let placement = self.record.placement.as_ref()?;
-        Some(Mark { placement, token: self.record.mark() })
+        Some(Mark::new(self.record.placement.as_ref()?, self.record.mark()))
     }
 
     fn launcher(&self) -> Option<Process> {

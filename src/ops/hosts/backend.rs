@@ -50,8 +50,8 @@ impl RemoteBackend {
     }
 }
 
-fn marked(placement: &Placement, token: &str) -> MarkedPlacement {
-    MarkedPlacement { placement: placement.clone(), token: token.to_owned() }
+fn marked(mark: Mark<'_>) -> MarkedPlacement {
+    MarkedPlacement { placement: mark.placement.clone(), token: mark.token.to_owned() }
 }
 
 impl Backend for RemoteBackend {
@@ -69,7 +69,7 @@ impl Backend for RemoteBackend {
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
-        let asked = marks.iter().map(|mark| marked(mark.placement, mark.token)).collect();
+        let asked = marks.iter().copied().map(marked).collect();
         match self.call::<Vec<Verdict>>(HostRequest::Verify(asked)) {
             Ok(verdicts) if verdicts.len() == marks.len() => verdicts,
             Ok(_) => marks.iter().map(|_| unknown("the host gave an incomplete answer")).collect(),
@@ -86,7 +86,7 @@ impl Backend for RemoteBackend {
             if verdict != Verdict::Owned {
                 return CloseOutcome::refused(verdict);
             }
-            let asked = HostRequest::Close(vec![marked(mark.placement, mark.token)]);
+            let asked = HostRequest::Close(vec![marked(*mark)]);
             let closed: Result<Vec<Result<(), RemoteFailure>>, BackendError> = self.call(asked);
             let failed = |problem: String| {
                 let text = format!("on host {}: {problem}", self.host);
@@ -102,46 +102,32 @@ impl Backend for RemoteBackend {
         marks.iter().zip(verdicts).map(close).collect()
     }
 
-    fn screen(
-        &self,
-        placement: &Placement,
-        token: &str,
-        lines: usize,
-    ) -> Result<String, BackendError> {
-        self.call(HostRequest::Screen { at: marked(placement, token), lines })
+    fn screen(&self, mark: Mark<'_>, lines: usize) -> Result<String, BackendError> {
+        self.call(HostRequest::Screen { at: marked(mark), lines })
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {
         format!("{placement} on host {}", self.host)
     }
 
-    fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        self.call(HostRequest::Focus(marked(placement, token)))
+    fn focus(&self, mark: Mark<'_>) -> Result<(), BackendError> {
+        self.call(HostRequest::Focus(marked(mark)))
     }
 
-    fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.call(HostRequest::Hide(marked(placement, token)))
+    fn hide(&self, mark: Mark<'_>) -> Result<Placement, BackendError> {
+        self.call(HostRequest::Hide(marked(mark)))
     }
 
-    fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.call(HostRequest::Show(marked(placement, token)))
+    fn show(&self, mark: Mark<'_>) -> Result<Placement, BackendError> {
+        self.call(HostRequest::Show(marked(mark)))
     }
 
-    fn write_input(
-        &self,
-        placement: &Placement,
-        token: &str,
-        input: &Input,
-    ) -> Result<(), BackendError> {
-        let at = marked(placement, token);
-        self.call(HostRequest::Input { at, input: input.clone() })
+    fn write_input(&self, mark: Mark<'_>, input: &Input) -> Result<(), BackendError> {
+        self.call(HostRequest::Input { at: marked(mark), input: input.clone() })
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {
-        let labels = labels
-            .iter()
-            .map(|(mark, label)| (marked(mark.placement, mark.token), label.clone()))
-            .collect();
+        let labels = labels.iter().map(|(mark, label)| (marked(*mark), label.clone())).collect();
         // Labels are for people, and nothing depends on them.
         let _ = self.call::<()>(HostRequest::Label(labels));
     }

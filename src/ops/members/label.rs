@@ -16,7 +16,7 @@ pub fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     for run in runs {
         let Some(placement) = &run.placement else { continue };
         let label = Label { state: state_of(run, now()).to_owned(), ..describe(run) };
-        let mark = Mark { placement, token: run.mark() };
+        let mark = Mark::new(placement, run.mark());
         let key = (run.other_host(), placement.backend().as_str());
         groups.entry(key).or_insert_with(|| (run, Vec::new())).1.push((mark, label));
     }

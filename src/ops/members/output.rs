@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::authority::names::started_record;
 use crate::members::{backends, presence};
 use crate::{Context, OpsError};
-use backend::{BackendError, pty};
+use backend::{BackendError, Mark, pty};
 use model::id::MemberName;
 use model::members::placement::{Placement, Verdict};
 use model::members::record::MemberRecord;
@@ -38,7 +38,7 @@ pub fn peek(
         return Ok(screen);
     }
     let backend = backends::open_for(ctx, team, &record, placement)?;
-    match backend.screen(placement, record.mark(), lines) {
+    match backend.screen(Mark::new(placement, record.mark()), lines) {
         Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) if has_ended(&record) => {
             Err(not_kept(&record))
         }
@@ -82,7 +82,7 @@ pub fn last_output(
         // Its log has everything.
         placement @ Placement::Pty(_) => {
             let backend = backends::open_for(ctx, team, record, placement).ok()?;
-            backend.screen(placement, record.mark(), lines).ok()
+            backend.screen(Mark::new(placement, record.mark()), lines).ok()
         }
         Placement::Tmux(_) | Placement::Iterm2(_) => None,
     };

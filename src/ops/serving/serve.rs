@@ -161,7 +161,7 @@ fn carry_out(
         HostRequest::Verify(marks) => {
             let verdicts = marks.iter().map(|at| {
                 let backend = backends::open_here(ctx, team, &at.placement)?;
-                Ok(backend.verify(&at.placement, &at.token))
+                Ok(backend.verify(at.mark()))
             });
             value(verdicts.collect::<Result<Vec<_>, OpsError>>()?)
         }
@@ -174,23 +174,22 @@ fn carry_out(
             let held = record.and_then(|record| output::launcher_screen(&record, lines));
             value(match held {
                 Some(screen) => screen,
-                None => at.backend(ctx, team)?.screen(&at.placement, &at.token, lines)?,
+                None => at.backend(ctx, team)?.screen(at.mark(), lines)?,
             })
         }
         HostRequest::Focus(at) => {
-            value(at.backend(ctx, team)?.focus(&at.placement, &at.token).map_err(to_ops_error)?)
+            value(at.backend(ctx, team)?.focus(at.mark()).map_err(to_ops_error)?)
         }
         HostRequest::Hide(at) => {
-            value(at.backend(ctx, team)?.hide(&at.placement, &at.token).map_err(to_ops_error)?)
+            value(at.backend(ctx, team)?.hide(at.mark()).map_err(to_ops_error)?)
         }
         HostRequest::Show(at) => {
-            value(at.backend(ctx, team)?.show(&at.placement, &at.token).map_err(to_ops_error)?)
+            value(at.backend(ctx, team)?.show(at.mark()).map_err(to_ops_error)?)
         }
         HostRequest::Input { at, input } => value(write(ctx, team, &at, &input)?),
         HostRequest::Label(labels) => {
             for (at, label) in labels {
-                let mark = Mark { placement: &at.placement, token: &at.token };
-                at.backend(ctx, team)?.label(&[(mark, label)]);
+                at.backend(ctx, team)?.label(&[(at.mark(), label)]);
             }
             value(())
         }
@@ -230,6 +229,10 @@ fn write(
 }
 
 impl MarkedPlacement {
+    fn mark(&self) -> Mark<'_> {
+        Mark::new(&self.placement, &self.token)
+    }
+
     fn backend(&self, ctx: &Context, team: &TeamStore) -> Result<Box<dyn Backend>, OpsError> {
         backends::open_here(ctx, team, &self.placement)
     }
@@ -284,7 +287,7 @@ fn end(
 }
 
 fn close(ctx: &Context, team: &TeamStore, at: &MarkedPlacement) -> Result<(), OpsError> {
-    match at.backend(ctx, team)?.close(&at.placement, &at.token) {
+    match at.backend(ctx, team)?.close(at.mark()) {
         CloseOutcome::Gone => Ok(()),
         outcome => Ok(outcome.into_verdict(&at.placement).map(drop)?),
     }

@@ -9,6 +9,7 @@ use crate::authority::names::started_record;
 use crate::hosts;
 use crate::members::backends;
 use crate::{Context, Kind, OpsError};
+use backend::Mark;
 use model::id::{HostName, MemberName};
 use model::members::placement::{Placement, TmuxPane, Verdict};
 use model::members::record::MemberRecord;
@@ -93,8 +94,8 @@ fn target_of(
         let (name, host, args) = (record.name.clone(), host.clone(), words.collect());
         return Ok(AttachTarget::OnHost { name, host, program, args });
     }
-    let verdict =
-        backends::open_for(ctx, team, record, placement)?.verify(placement, record.mark());
+    let mark = Mark::new(placement, record.mark());
+    let verdict = backends::open_for(ctx, team, record, placement)?.verify(mark);
     if verdict != Verdict::Owned {
         return Err(not(match &record.exit {
             Some(exit) => format!("it has ended: {}", exit.describe()),

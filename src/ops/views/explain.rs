@@ -11,6 +11,7 @@ use crate::members::assess::{self, TeamEvidence};
 use crate::members::status::ShownState;
 use crate::members::{backends, output};
 use crate::{Context, OpsError, now};
+use backend::Mark;
 use model::decisions::question::Question;
 use model::id::{MemberName, RequestId, TaskId, TeamName};
 use model::members::assessment::Doing;
@@ -185,7 +186,7 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
         Placement::Pty(_) => "process table".to_owned(),
     };
     let verdict = match backends::open_for(ctx, team, record, placement) {
-        Ok(backend) => backend.verify(placement, record.mark()),
+        Ok(backend) => backend.verify(Mark::new(placement, record.mark())),
         Err(e) => Verdict::Unknown { reason: e.to_string() },
     };
     Some((verdict.to_string(), format!("{asked}{host}, asked now")))

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::authority::names::started_record;
 use crate::members::backends;
 use crate::{Context, OpsError};
-use backend::{Backend, BackendError};
+use backend::{Backend, BackendError, Mark};
 use model::id::{HostName, MemberName};
 use model::members::placement::{Placement, Verdict};
 use model::members::record::MemberRecord;
@@ -61,7 +61,7 @@ pub fn focus(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Focus
     let (record, placement) = placed(team, name, "focus")?;
     let backend = backends::open_for(ctx, team, &record, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
-    backend.focus(&placement, record.mark()).map_err(|e| match e {
+    backend.focus(Mark::new(&placement, record.mark())).map_err(|e| match e {
         // The hint of the host is about a terminal there.
         BackendError::OnHost { is_refusal: true, text, .. } => BackendError::OnHost {
             is_refusal: true,
@@ -116,7 +116,7 @@ pub fn prove(
     placement: &Placement,
     backend: &dyn Backend,
 ) -> Result<(), OpsError> {
-    match backend.verify(placement, record.mark()) {
+    match backend.verify(Mark::new(placement, record.mark())) {
         Verdict::Owned => Ok(()),
         verdict => {
             let place = placement.to_string();
@@ -206,9 +206,10 @@ impl VisibilitySwitch<'_> {
     }
 
     fn move_pane(&self, from: &Placement, to: Visibility) -> Result<Placement, BackendError> {
+        let mark = Mark::new(from, self.record.mark());
         match to {
-            Visibility::Hidden => self.backend.hide(from, self.record.mark()),
-            Visibility::Shown => self.backend.show(from, self.record.mark()),
+            Visibility::Hidden => self.backend.hide(mark),
+            Visibility::Shown => self.backend.show(mark),
         }
     }
 

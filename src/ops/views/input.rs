@@ -10,7 +10,7 @@ use crate::decisions::decide;
 use crate::members::{assess, backends};
 use crate::views::focus::{placed, prove};
 use crate::{Context, OpsError};
-use backend::{Backend, BackendError, pty};
+use backend::{Backend, BackendError, Mark, pty};
 use model::id::MemberName;
 use model::members::assessment::ScreenSign;
 use model::members::input::{Input, Key, Text};
@@ -207,7 +207,7 @@ impl Target {
             return pty::write_input(Path::new(socket), input)
                 .map_err(|e| self.no_input(&e.to_string()));
         }
-        backend.write_input(placement, record.mark(), input).map_err(|e| match e {
+        backend.write_input(Mark::new(placement, record.mark()), input).map_err(|e| match e {
             BackendError::NoInput { problem, .. } => self.no_input(problem),
             BackendError::CannotDo { .. } => OpsError::CannotDo(e),
             BackendError::NotOurs { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),

@@ -14,7 +14,7 @@ use crate::views::focus::prove;
 use crate::{Context, OpsError};
 use backend::follow::{LINES, poll};
 use backend::pty::{LauncherMessage, Viewer};
-use backend::{Backend, BackendError, ScreenImage};
+use backend::{Backend, BackendError, Mark, ScreenImage};
 use model::id::MemberName;
 use model::members::placement::{Placement, Verdict};
 use model::members::record::{ExitRecord, MemberRecord};
@@ -190,14 +190,15 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
 
     fn follow_placement(&self, watch: &mut OutputWatch) -> Result<(), BackendError> {
         let ScreenRelay { record, placement, backend, .. } = self;
+        let mark = Mark::new(placement, record.mark());
         let mut show = |image| self.show(image);
         if record.socket().is_none() {
-            return backend.follow(placement, record.mark(), watch, &mut show);
+            return backend.follow(mark, watch, &mut show);
         }
         let read = || match live_screen(record, LINES) {
             Some(text) => Ok(text),
-            None => match backend.verify(placement, record.mark()) {
-                Verdict::Owned => backend.screen(placement, record.mark(), LINES),
+            None => match backend.verify(mark) {
+                Verdict::Owned => backend.screen(mark, LINES),
                 verdict => Err(BackendError::NotOurs { place: placement.to_string(), verdict }),
             },
         };
@@ -206,8 +207,9 @@ impl<F: Fn(ScreenUpdate)> ScreenRelay<F> {
 
     /// Shows the end of a screen that outlives its placement.
     fn show_last_lines(&self) {
-        let last = kept_lines(&self.record, LINES)
-            .or_else(|| self.backend.screen(&self.placement, self.record.mark(), LINES).ok());
+        let mark = Mark::new(&self.placement, self.record.mark());
+        let last =
+            kept_lines(&self.record, LINES).or_else(|| self.backend.screen(mark, LINES).ok());
         if let Some(text) = last.filter(|text| !text.is_empty()) {
             self.show(ScreenImage::of_text(&text));
         }

@@ -26,18 +26,23 @@ fn session_is_opened_shown_named_and_closed() {
     assert_eq!(iterm2.terminal(&ada), Terminal::Pane);
     let place = place_one(&iterm2, "ada").expect("placed");
     assert_eq!(mac.session(&place)["variables"]["user.phalanx_token"], json!("token-ada"));
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
-    until("its screen", || iterm2.screen(&place, "token-ada", 5).expect("ours").contains("hello"));
-    iterm2.focus(&place, "token-ada").expect("ours");
+    assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Owned);
+    until("its screen", || {
+        iterm2.screen(Mark::new(&place, "token-ada"), 5).expect("ours").contains("hello")
+    });
+    iterm2.focus(Mark::new(&place, "token-ada")).expect("ours");
     assert_eq!(mac.op("selected", &[]), json!(place.pane_id()));
     iterm2.label(&[(Mark { placement: &place, token: "token-ada" }, a_label("ada", "tester"))]);
     assert_eq!(mac.session(&place)["name"], json!("ada · tester · idle"));
     // iTerm2's dictionary has no colour of a title; those of the text stay as the user set them.
     assert_eq!(mac.session(&place)["properties"], json!({}));
     assert!(iterm2.how_to_watch(&place).contains("iTerm2"));
-    assert!(matches!(iterm2.close(&place, "token-ada"), CloseOutcome::Closed));
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Gone);
-    assert!(matches!(iterm2.close(&place, "token-ada"), CloseOutcome::Gone), "twice is harmless");
+    assert!(matches!(iterm2.close(Mark::new(&place, "token-ada")), CloseOutcome::Closed));
+    assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Gone);
+    assert!(
+        matches!(iterm2.close(Mark::new(&place, "token-ada")), CloseOutcome::Gone),
+        "twice is harmless"
+    );
     assert!(mac.others().is_empty());
 }
 

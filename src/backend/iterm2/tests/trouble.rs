@@ -62,7 +62,7 @@ fn sp_11_half_done_split_is_not_repeated() {
     let iterm2 = mac.backend(Layout::Split);
     mac.fail("place", "half-done", 1);
     let place = place_one(&iterm2, "ada").expect("it is there");
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
+    assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Owned);
     assert_eq!((mac.others().len(), mac.calls("place").len()), (1, 1));
 }
 
@@ -95,7 +95,7 @@ fn ly_09_every_error_yields_advice() {
     mac.fail("survey", "-1712", 1);
     let place = Placement::Iterm2(mac.leader.clone());
     assert!(
-        matches!(iterm2.verify(&place, "x"), Verdict::Unknown { .. }),
+        matches!(iterm2.verify(Mark::new(&place, "x")), Verdict::Unknown { .. }),
         "no answer proves nothing"
     );
 }
@@ -110,17 +110,17 @@ fn ly_09_refused_permission_says_where_to_grant_it() {
     let mark = Mark { placement: &place, token: "token-ada" };
     let refused = [
         place_one(&iterm2, "ben").expect_err("not allowed"),
-        iterm2.focus(mark.placement, mark.token).expect_err("not allowed"),
-        iterm2.screen(mark.placement, mark.token, 5).expect_err("not allowed"),
+        iterm2.focus(mark).expect_err("not allowed"),
+        iterm2.screen(mark, 5).expect_err("not allowed"),
     ];
     for problem in refused {
         assert!(problem.to_string().contains("Not authorized"), "{problem}");
         let hint = hint(&problem);
         assert!(hint.contains("System Settings > Privacy & Security > Automation"), "{hint}");
     }
-    assert!(matches!(iterm2.verify(&place, mark.token), Verdict::Unknown { .. }));
+    assert!(matches!(iterm2.verify(mark), Verdict::Unknown { .. }));
     mac.fail("*", "none", 0);
-    assert_eq!(iterm2.verify(&place, mark.token), Verdict::Owned);
+    assert_eq!(iterm2.verify(mark), Verdict::Owned);
 }
 
 /// LY-09: a session variable that is not set may have no result at all instead of `missing value`.
@@ -131,11 +131,11 @@ fn ly_09_unset_variable_without_a_result_gives_no_token() {
         mac.op("unset", &[unset]);
         let iterm2 = mac.backend(Layout::Split);
         let place = place_one(&iterm2, "ada").expect("the leader's session has no token");
-        assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned, "{unset}");
+        assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Owned, "{unset}");
         mac.op("forget", &[place.pane_id()]);
-        let problem = iterm2.focus(&place, "token-ada").expect_err("not ours");
+        let problem = iterm2.focus(Mark::new(&place, "token-ada")).expect_err("not ours");
         assert!(matches!(problem, BackendError::NotOurs { .. }), "{unset}: {problem:?}");
-        assert!(matches!(iterm2.verify(&place, "token-ada"), Verdict::Foreign { .. }));
+        assert!(matches!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Foreign { .. }));
     }
 }
 
@@ -180,13 +180,13 @@ fn ly_09_session_returned_by_mistake_is_not_touched() {
     let place = place_one(&iterm2, "ada").expect("as far as can be seen here");
     assert_eq!(place.pane_id(), mac.leader.session_id);
     assert_eq!(
-        iterm2.verify(&place, "token-ada"),
+        iterm2.verify(Mark::new(&place, "token-ada")),
         Verdict::Foreign { difference: "token".to_owned() }
     );
-    let refused = iterm2.close(&place, "token-ada");
+    let refused = iterm2.close(Mark::new(&place, "token-ada"));
     assert!(matches!(refused, CloseOutcome::Foreign { .. }), "it is the leader's: {refused:?}");
-    iterm2.focus(&place, "token-ada").expect_err("not ours");
-    iterm2.screen(&place, "token-ada", 5).expect_err("not ours");
+    iterm2.focus(Mark::new(&place, "token-ada")).expect_err("not ours");
+    iterm2.screen(Mark::new(&place, "token-ada"), 5).expect_err("not ours");
     assert_ne!(mac.session(&place), json!(null));
 }
 
@@ -212,10 +212,10 @@ fn ly_10_session_that_does_not_close_is_reported() {
     assert_eq!(mac.others().len(), 1);
     mac.fail("close", "-1728", 1);
     assert!(
-        matches!(iterm2.close(&places[0], "token-ada"), CloseOutcome::Failed(_)),
+        matches!(iterm2.close(Mark::new(&places[0], "token-ada")), CloseOutcome::Failed(_)),
         "it is still there, whatever the words"
     );
-    assert!(matches!(iterm2.close(&places[0], "token-ada"), CloseOutcome::Closed));
+    assert!(matches!(iterm2.close(Mark::new(&places[0], "token-ada")), CloseOutcome::Closed));
 }
 
 /// A session with another program, without our token, or of another backend is not touched.
@@ -228,16 +228,19 @@ fn replaced_session_is_foreign() {
     mac.op("replace", &[ada.pane_id()]);
     mac.op("forget", &[ben.pane_id()]);
     for (place, token) in [(&ada, "token-ada"), (&ben, "token-ben")] {
-        assert!(matches!(iterm2.verify(place, token), Verdict::Foreign { .. }));
-        assert!(matches!(iterm2.close(place, token), CloseOutcome::Foreign { .. }));
-        assert!(matches!(iterm2.close(place, ""), CloseOutcome::Unknown { .. }), "an empty token");
+        assert!(matches!(iterm2.verify(Mark::new(place, token)), Verdict::Foreign { .. }));
+        assert!(matches!(iterm2.close(Mark::new(place, token)), CloseOutcome::Foreign { .. }));
+        assert!(
+            matches!(iterm2.close(Mark::new(place, "")), CloseOutcome::Unknown { .. }),
+            "an empty token"
+        );
     }
     let Placement::Iterm2(session) = place_one(&iterm2, "cem").expect("placed") else {
         panic!("not iTerm2")
     };
     let elsewhere = Placement::Iterm2(ItermSession { tty: "/dev/ttys999".to_owned(), ..session });
-    assert!(matches!(iterm2.verify(&elsewhere, "token-cem"), Verdict::Foreign { .. }));
-    let refused = iterm2.close(&elsewhere, "token-cem");
+    assert!(matches!(iterm2.verify(Mark::new(&elsewhere, "token-cem")), Verdict::Foreign { .. }));
+    let refused = iterm2.close(Mark::new(&elsewhere, "token-cem"));
     assert!(matches!(refused, CloseOutcome::Foreign { .. }), "another terminal: {refused:?}");
     assert_eq!(mac.others().len(), 3);
 }
@@ -254,8 +257,8 @@ fn ended_session_kept_on_screen_is_closed() {
     let pid =
         mac.session(&place)["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
     until("its end", || Process::of(pid).is_none());
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
-    assert!(matches!(iterm2.close(&place, "token-ada"), CloseOutcome::Closed));
+    assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Owned);
+    assert!(matches!(iterm2.close(Mark::new(&place, "token-ada")), CloseOutcome::Closed));
     assert!(mac.others().is_empty());
 }
 
@@ -266,8 +269,11 @@ fn sessions_are_gone_after_iterm2_quits() {
     let iterm2 = mac.backend(Layout::Split);
     let place = place_one(&iterm2, "ada").expect("placed");
     mac.op("stop", &[]);
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Gone);
-    assert!(matches!(iterm2.close(&place, "token-ada"), CloseOutcome::Gone), "nothing to do");
+    assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Gone);
+    assert!(
+        matches!(iterm2.close(Mark::new(&place, "token-ada")), CloseOutcome::Gone),
+        "nothing to do"
+    );
     let problem = place_one(&iterm2, "ben").expect_err("nothing to split");
     assert!(
         problem.to_string().contains("not running") && hint(&problem).contains("start"),
@@ -282,7 +288,7 @@ fn session_waits_for_its_terminal() {
     let iterm2 = mac.backend(Layout::Split);
     mac.fail("place", "late-tty", 1);
     let place = place_one(&iterm2, "ada").expect("placed");
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
+    assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Owned);
 }
 
 /// LY-09: a session that does not get a terminal is closed when its launch fails.

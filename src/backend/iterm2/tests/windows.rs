@@ -18,17 +18,20 @@ fn ly_02_moved_session_is_still_ours() {
         mac.op("move", &[place.pane_id(), to]);
         let after = mac.session(&place);
         assert_ne!([&before["window"], &before["tab"]], [&after["window"], &after["tab"]]);
-        assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned, "{to}");
+        assert_eq!(iterm2.verify(Mark::new(&place, "token-ada")), Verdict::Owned, "{to}");
         let label = Label { name: format!("ada in a {to}"), ..Label::default() };
         iterm2.label(&[(Mark { placement: &place, token: "token-ada" }, label)]);
         assert!(mac.session(&place)["name"].as_str().expect("a name").starts_with("ada in a"));
         until("its screen", || {
-            iterm2.screen(&place, "token-ada", 5).expect("ours").contains("hello")
+            iterm2.screen(Mark::new(&place, "token-ada"), 5).expect("ours").contains("hello")
         });
         mac.op("select", &[&mac.leader.session_id]);
-        iterm2.focus(&place, "token-ada").expect("ours");
+        iterm2.focus(Mark::new(&place, "token-ada")).expect("ours");
         assert_eq!(mac.op("selected", &[]), json!(place.pane_id()));
-        assert!(matches!(iterm2.close(&place, "token-ada"), CloseOutcome::Closed), "{to}");
+        assert!(
+            matches!(iterm2.close(Mark::new(&place, "token-ada")), CloseOutcome::Closed),
+            "{to}"
+        );
         assert_eq!(mac.session(&place), json!(null));
         assert!(mac.others().is_empty(), "{to}");
     }
@@ -75,10 +78,10 @@ fn ly_09_focus_finds_its_session_behind_other_windows() {
     for (place, token) in [(&ada, "token-ada"), (&ben, "token-ben"), (&ada, "token-ada")] {
         mac.op("select", &[&bystanders[0].session_id]);
         mac.op("select", &[&bystanders[1].session_id]);
-        iterm2.focus(place, token).expect("ours");
+        iterm2.focus(Mark::new(place, token)).expect("ours");
         assert_eq!(mac.op("selected", &[]), json!(place.pane_id()));
     }
-    assert!(matches!(iterm2.close(&ada, "token-ada"), CloseOutcome::Closed));
+    assert!(matches!(iterm2.close(Mark::new(&ada, "token-ada")), CloseOutcome::Closed));
     assert_eq!(mac.others().len(), 3, "ben and the bystanders");
 }
 
@@ -92,7 +95,7 @@ fn broadcast_input_multiplies_only_typed_text() {
     let ada = place_one(&iterm2, "ada").expect("placed");
     let leader = &mac.leader.session_id;
     let typed = |text: &str| Input::Text(Text::parse(text).expect("printable"));
-    iterm2.write_input(&ada, "token-ada", &typed("alone")).expect("ours");
+    iterm2.write_input(Mark::new(&ada, "token-ada"), &typed("alone")).expect("ours");
     until("the echo", || shown(ada.pane_id()).contains("alone"));
     assert_eq!(shown(leader), "");
 
@@ -100,10 +103,10 @@ fn broadcast_input_multiplies_only_typed_text() {
     let ben = place_one(&iterm2, "ben").expect("placed");
     let mark = Mark { placement: &ada, token: "token-ada" };
     iterm2.label(&[(mark, Label { name: "ada".to_owned(), ..Label::default() })]);
-    iterm2.focus(&ada, "token-ada").expect("ours");
-    iterm2.screen(&ada, "token-ada", 5).expect("ours");
-    assert!(matches!(iterm2.close(&ben, "token-ben"), CloseOutcome::Closed));
-    iterm2.write_input(&ada, "token-ada", &typed("shared")).expect("ours");
+    iterm2.focus(Mark::new(&ada, "token-ada")).expect("ours");
+    iterm2.screen(Mark::new(&ada, "token-ada"), 5).expect("ours");
+    assert!(matches!(iterm2.close(Mark::new(&ben, "token-ben")), CloseOutcome::Closed));
+    iterm2.write_input(Mark::new(&ada, "token-ada"), &typed("shared")).expect("ours");
     until("the echo", || shown(ada.pane_id()).contains("shared"));
     until("the echo", || !shown(leader).is_empty());
     assert_eq!(shown(leader), "shared", "and nothing before it");

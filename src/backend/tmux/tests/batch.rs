@@ -56,8 +56,7 @@ fn sd_05_batch_results_match_those_of_single_calls() {
         mark(&places[3], all[3].token.as_str()),
     ];
     let verdicts = tmux.verify_all(&asked);
-    let alone: Vec<Verdict> =
-        asked.iter().map(|mark| tmux.verify(mark.placement, mark.token)).collect();
+    let alone: Vec<Verdict> = asked.iter().map(|mark| tmux.verify(*mark)).collect();
     assert_eq!(verdicts, alone);
     let word = |outcome: &CloseOutcome| match outcome {
         CloseOutcome::Closed => "closed",
@@ -72,7 +71,7 @@ fn sd_05_batch_results_match_those_of_single_calls() {
     let left: Vec<Verdict> = tmux.verify_all(&marks(&places, &all));
     let expected = [Verdict::Gone, Verdict::Owned, Verdict::Owned, Verdict::Gone, Verdict::Owned];
     assert_eq!(left, expected, "and nothing else was touched");
-    assert_eq!(elsewhere.verify(&far[1], &there[1].token), Verdict::Owned);
+    assert_eq!(elsewhere.verify(Mark::new(&far[1], &there[1].token)), Verdict::Owned);
 }
 
 #[test]

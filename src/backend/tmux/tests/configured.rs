@@ -8,7 +8,7 @@ use super::super::probe::probe;
 use super::harness::{
     FIXTURES, Lab, all_closed, closed, exists, launch, launches, marks, pane, placed, run, until,
 };
-use crate::{Backend, BackendError, Label, TmuxHome};
+use crate::{Backend, BackendError, Label, Mark, TmuxHome};
 use model::members::placement::{Layout, Verdict};
 
 #[test]
@@ -19,7 +19,7 @@ fn pt_06_detached_team_works_under_a_hostile_configuration() {
     let all = launches(20);
     let places = placed(&tmux, &all);
     for (place, launch) in places.iter().zip(&all) {
-        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+        assert_eq!(tmux.verify(Mark::new(place, &launch.token)), Verdict::Owned);
         let id = pane(place).pane_id.as_str();
         assert_eq!(lab.field(id, "#{window_name} #{pane_synchronized}"), "phalanx-demo 0");
     }
@@ -88,9 +88,9 @@ fn pt_04_bare_environment_and_c_locale_work() {
         pane(&places[2]).window_id,
         "two fit, so one window has room"
     );
-    let hidden = tmux.hide(&later[0], &more[0].token).expect("hidden");
+    let hidden = tmux.hide(Mark::new(&later[0], &more[0].token)).expect("hidden");
     assert_eq!(pane(&hidden).session_name, "söße x");
-    tmux.show(&hidden, &more[0].token).expect("shown");
+    tmux.show(Mark::new(&hidden, &more[0].token)).expect("shown");
     for (place, launch) in places.iter().chain(&later).zip(all.iter().chain(&more)) {
         closed(&tmux, place, launch);
     }
@@ -121,7 +121,7 @@ fn pf_05_hanging_tmux_is_a_timeout_error() {
             assert!(matches!(&results[0], Err(BackendError::Exec(_))), "{results:?}");
             assert!(text(0).contains("5000 ms") && text(1).contains("5000 ms"), "{results:?}");
         });
-        scope.spawn(|| match tmux.verify(&places[0], &known.token) {
+        scope.spawn(|| match tmux.verify(Mark::new(&places[0], &known.token)) {
             Verdict::Unknown { reason } => assert!(reason.contains("5000 ms"), "{reason}"),
             other => panic!("{other}"),
         });
@@ -135,7 +135,7 @@ fn pf_05_hanging_tmux_is_a_timeout_error() {
     });
     let calls = lab.text("hangs.calls").lines().count();
     assert_eq!(calls, 3, "`place`, `verify` and the probe wait for one call each");
-    assert_eq!(well.verify(&places[0], &known.token), Verdict::Owned);
+    assert_eq!(well.verify(Mark::new(&places[0], &known.token)), Verdict::Owned);
 }
 
 #[test]

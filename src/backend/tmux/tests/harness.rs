@@ -275,9 +275,9 @@ pub(super) fn pane(placement: &Placement) -> &TmuxPane {
 
 /// Closes a placement that must still exist.
 pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &PlacementRequest) {
-    let outcome = tmux.close(placement, &launch.token);
+    let outcome = tmux.close(Mark::new(placement, &launch.token));
     assert!(matches!(outcome, CloseOutcome::Closed), "{outcome:?}");
-    assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
+    assert_eq!(tmux.verify(Mark::new(placement, &launch.token)), Verdict::Gone);
 }
 
 pub(super) fn marks<'a>(
@@ -300,7 +300,7 @@ pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[Placemen
 
 /// Asserts that closing is refused, and returns the verdict.
 pub(super) fn refused(tmux: &Tmux, placement: &Placement, token: &str) -> Verdict {
-    match tmux.close(placement, token) {
+    match tmux.close(Mark::new(placement, token)) {
         CloseOutcome::Foreign { difference } => Verdict::Foreign { difference },
         CloseOutcome::Unknown { reason } => Verdict::Unknown { reason },
         other => panic!("not refused: {other:?}"),

@@ -60,7 +60,7 @@ fn sd_05_bystanders_with_the_same_program_are_not_closed() {
     assert_eq!(others.len(), 21);
     for (place, launch) in places.iter().zip(&all) {
         closed(&tmux, place, launch);
-        assert!(matches!(tmux.close(place, &launch.token), CloseOutcome::Gone), "again");
+        assert!(matches!(tmux.close(Mark::new(place, &launch.token)), CloseOutcome::Gone), "again");
     }
     assert_eq!(lab.panes(), others);
 }
@@ -81,13 +81,13 @@ fn sd_06_ids_of_a_restarted_server_are_not_ours() {
     let before = lab.panes();
     assert_eq!(before, ["%0", "%1"]);
     for (place, launch) in places.iter().zip(&all) {
-        assert_eq!(tmux.verify(place, &launch.token), Verdict::Gone);
-        assert!(matches!(tmux.close(place, &launch.token), CloseOutcome::Gone), "gone already");
-        let token = launch.token.as_str();
-        assert!(tmux.focus(place, token).is_err() && tmux.hide(place, token).is_err());
-        assert!(tmux.show(place, token).is_err() && tmux.screen(place, token, 5).is_err());
+        let mark = Mark::new(place, &launch.token);
+        assert_eq!(tmux.verify(mark), Verdict::Gone);
+        assert!(matches!(tmux.close(mark), CloseOutcome::Gone), "gone already");
+        assert!(tmux.focus(mark).is_err() && tmux.hide(mark).is_err());
+        assert!(tmux.show(mark).is_err() && tmux.screen(mark, 5).is_err());
         let label = Label { name: "x".to_owned(), role: None, state: "x".to_owned(), color: None };
-        tmux.label(&[(Mark { placement: place, token }, label)]);
+        tmux.label(&[(mark, label)]);
     }
     assert_eq!(lab.panes(), before);
     assert_eq!(lab.field("%1", "#{@phalanx_name}#{@phalanx_state}"), "", "not even labelled");
@@ -123,7 +123,10 @@ fn every_part_of_the_identity_must_match() {
     let wrong_start = changed(place, |pane| pane.pane.start += 1);
     assert!(is_foreign(&refused(&tmux, &wrong_start, token)));
     let older_server = changed(place, |pane| pane.server.start -= 1);
-    assert!(matches!(tmux.close(&older_server, token), CloseOutcome::Gone), "its server has ended");
+    assert!(
+        matches!(tmux.close(Mark::new(&older_server, token)), CloseOutcome::Gone),
+        "its server has ended"
+    );
     // A process that runs, but is not the server behind the socket.
     let us = Process::current();
     let other_server =
@@ -132,10 +135,10 @@ fn every_part_of_the_identity_must_match() {
     let other_socket = changed(place, |pane| pane.socket = "/nonexistent/socket".to_owned());
     assert!(is_unknown(&refused(&tmux, &other_socket, token)));
     let never_there = changed(place, |pane| pane.pane_id = "%999".to_owned());
-    assert_eq!(tmux.verify(&never_there, token), Verdict::Gone);
+    assert_eq!(tmux.verify(Mark::new(&never_there, token)), Verdict::Gone);
     let no_pane = Placement::Pty(PtyHold { launcher: pane(place).pane, log: String::new() });
     assert!(is_foreign(&refused(&tmux, &no_pane, token)));
-    assert_eq!(tmux.verify(place, token), Verdict::Owned, "and nothing was touched");
+    assert_eq!(tmux.verify(Mark::new(place, token)), Verdict::Owned, "and nothing was touched");
 }
 
 #[test]
@@ -164,7 +167,7 @@ fn sd_07_hostile_ids_are_refused_before_tmux_runs() {
     ] {
         let hostile = changed(place, |pane| pane.pane_id = id.to_owned());
         assert!(is_unknown(&refused(&fake, &hostile, token)), "{id:?}");
-        assert!(fake.screen(&hostile, token, 5).is_err());
+        assert!(fake.screen(Mark::new(&hostile, token), 5).is_err());
     }
     for token in ["", "a b", "#{pane_id}"] {
         assert!(is_unknown(&refused(&fake, place, token)), "{token:?}");
@@ -185,7 +188,7 @@ fn cr_11_missing_socket_is_unknown_not_gone() {
     let aside = lab.path("aside");
     sys::fs::rename(&lab.socket, &aside).expect("moved");
     assert!(is_unknown(&refused(&tmux, place, token)));
-    assert!(tmux.screen(place, token, 5).is_err());
+    assert!(tmux.screen(Mark::new(place, token), 5).is_err());
     // A lead whose own tmux cannot be reached does not start another server.
     let inside = Tmux::new(lab.home_in("demo", "%0"));
     assert!(inside.place(&launches(2)).iter().all(Result::is_err));
@@ -197,9 +200,9 @@ fn cr_11_missing_socket_is_unknown_not_gone() {
     lab.tmux(&["kill-server"]);
     until("the second server has gone", || lab.try_tmux(&["list-sessions"]).code != Some(0));
     sys::fs::rename(&aside, &lab.socket).expect("moved back");
-    assert_eq!(tmux.verify(place, token), Verdict::Owned);
+    assert_eq!(tmux.verify(Mark::new(place, token)), Verdict::Owned);
     kill_server(place);
-    assert_eq!(tmux.verify(place, token), Verdict::Gone);
+    assert_eq!(tmux.verify(Mark::new(place, token)), Verdict::Gone);
 }
 
 #[test]
@@ -217,7 +220,7 @@ fn ly_02_swapped_moved_renamed_and_zoomed_panes_are_still_ours() {
     lab.tmux(&["rename-session", "-t", "=phalanx-demo", "mine"]);
     lab.tmux(&["select-pane", "-t", &id(3), "-T", "m0"]);
     for (place, launch) in places.iter().zip(&all) {
-        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+        assert_eq!(tmux.verify(Mark::new(place, &launch.token)), Verdict::Owned);
     }
     for (place, launch) in places.iter().zip(&all) {
         let process = pane(place).pane;
@@ -252,7 +255,7 @@ fn cr_03_dead_pane_that_was_kept_can_be_closed() {
     lab.tmux(&["set-option", "-p", "-t", id, "remain-on-exit", "on"]);
     run("/bin/kill", &["-KILL", &pane(place).pane.pid.to_string()]);
     until("tmux knows", || lab.field(id, "#{pane_dead}") == "1");
-    assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+    assert_eq!(tmux.verify(Mark::new(place, &launch.token)), Verdict::Owned);
     closed(&tmux, place, launch);
     // A program that a person starts in our pane afterwards is not ours.
     let id = pane(&places[1]).pane_id.as_str();
@@ -275,7 +278,7 @@ fn sd_09_pane_of_a_dead_launcher_is_ours_until_it_closes() {
     until("it has a child", || exists(&ready));
     let child = Process::of(lab.text("ready").trim().parse().expect("a pid")).expect("alive");
     run("/bin/kill", &["-KILL", &pane(&places[0]).pane.pid.to_string()]);
-    until("its pane goes", || match tmux.verify(&places[0], &launch.token) {
+    until("its pane goes", || match tmux.verify(Mark::new(&places[0], &launch.token)) {
         Verdict::Gone => true,
         Verdict::Owned => false,
         other => panic!("{other}"),
@@ -296,10 +299,10 @@ fn server_without_sessions_has_no_panes() {
     let all = [launch("alice")];
     let places = placed(&tmux, &all);
     lab.tmux(&["kill-session", "-t", "=phalanx-demo"]);
-    assert_eq!(tmux.verify(&places[0], &all[0].token), Verdict::Gone);
-    assert!(matches!(tmux.close(&places[0], &all[0].token), CloseOutcome::Gone), "gone");
+    assert_eq!(tmux.verify(Mark::new(&places[0], &all[0].token)), Verdict::Gone);
+    assert!(matches!(tmux.close(Mark::new(&places[0], &all[0].token)), CloseOutcome::Gone), "gone");
     let again = placed(&tmux, &all);
-    assert_eq!(tmux.verify(&again[0], &all[0].token), Verdict::Owned);
+    assert_eq!(tmux.verify(Mark::new(&again[0], &all[0].token)), Verdict::Owned);
     let missing =
         Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
     assert!(is_unknown(&refused(&missing, &again[0], &all[0].token)));

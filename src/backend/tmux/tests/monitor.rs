@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::Tmux;
 use super::harness::{Lab, launch_of, pane, placed, traced, until};
-use crate::{Backend, BackendError, PlacementRequest, ScreenImage, TmuxHome};
+use crate::{Backend, BackendError, Mark, PlacementRequest, ScreenImage, TmuxHome};
 use model::members::placement::{Placement, Verdict};
 use sys::output_watch::{OutputWatch, Stopper};
 
@@ -34,7 +34,8 @@ impl Followed {
         let (sender, images) = channel();
         let (tmux, place, token) = (tmux.clone(), placement.clone(), launch.token.clone());
         let end = thread::spawn(move || {
-            tmux.follow(&place, &token, &mut watch, &mut |image| drop(sender.send(image)))
+            let mark = Mark::new(&place, &token);
+            tmux.follow(mark, &mut watch, &mut |image| drop(sender.send(image)))
         });
         Followed { launch, placement, images, stopper, end }
     }
@@ -121,9 +122,9 @@ fn moved_pane_is_still_followed() {
     let followed = Followed::start(&tmux, ECHO);
     followed.shows("ready");
     let token = &followed.launch.token;
-    let hidden = tmux.hide(&followed.placement, token).expect("hidden");
+    let hidden = tmux.hide(Mark::new(&followed.placement, token)).expect("hidden");
     followed.answers(&lab, "hidden");
-    tmux.show(&hidden, token).expect("shown");
+    tmux.show(Mark::new(&hidden, token)).expect("shown");
     followed.answers(&lab, "shown");
     lab.tmux(&["new-session", "-d", "-s", "far", "--", "env", "sleep", "300"]);
     lab.tmux(&["join-pane", "-d", "-s", followed.id(), "-t", "=far:"]);

@@ -6,7 +6,7 @@ use super::super::Tmux;
 use super::harness::{
     Lab, all_closed, closed, launch, launch_of, launches, pane, placed, traced, until,
 };
-use crate::{Backend, BackendError, TmuxHome};
+use crate::{Backend, BackendError, Mark, TmuxHome};
 use model::id::MemberName;
 use model::members::placement::{Layout, Placement, TmuxPane, Verdict};
 use model::members::spec::Terminal;
@@ -31,7 +31,7 @@ fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
             lab.field(&pane(place).pane_id, "#{session_name} #{window_name}"),
             "main phalanx-demo"
         );
-        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+        assert_eq!(tmux.verify(Mark::new(place, &launch.token)), Verdict::Owned);
     }
     let own_window = lab.field(&caller, "#{window_id}");
     assert!(
@@ -95,7 +95,7 @@ fn sp_01_launches_are_argv_and_targets_are_ids() {
     let tmux = Tmux::new(home);
     let all = launches(5);
     let places = placed(&tmux, &all);
-    assert!(tmux.screen(&places[0], &all[0].token, 5).is_ok());
+    assert!(tmux.screen(Mark::new(&places[0], &all[0].token), 5).is_ok());
     closed(&tmux, &places[0], &all[0]);
     let trace = lab.text("trace");
     assert!(!trace.contains("send-keys") && !trace.contains("respawn"), "{trace}");
@@ -225,7 +225,7 @@ fn ly_03_forty_members_overflow_a_small_session_into_windows() {
         lab.tmux(&["list-windows", "-a", "-F", "#{window_panes} #{window_width}x#{window_height}"]);
     assert!(sizes.lines().all(|line| line == "2 80x24" || line == "1 80x24"), "{sizes}");
     let last = places.last().zip(all.last()).expect("forty");
-    assert_eq!(tmux.verify(last.0, &last.1.token), Verdict::Owned);
+    assert_eq!(tmux.verify(Mark::new(last.0, &last.1.token)), Verdict::Owned);
 }
 
 #[test]
@@ -368,13 +368,13 @@ fn sp_09_sp_10_launcher_that_exits_at_once_leaves_no_pane() {
         match (launch.member.as_str(), result) {
             ("stays", result) => {
                 let place = result.as_ref().expect("a place");
-                assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+                assert_eq!(tmux.verify(Mark::new(place, &launch.token)), Verdict::Owned);
             }
             (_, Err(BackendError::LauncherGone { .. })) => (),
             // The program was still running when it was checked; its pane closes by itself.
-            (_, Ok(place)) => {
-                until("its pane goes", || tmux.verify(place, &launch.token) == Verdict::Gone)
-            }
+            (_, Ok(place)) => until("its pane goes", || {
+                tmux.verify(Mark::new(place, &launch.token)) == Verdict::Gone
+            }),
             (_, Err(other)) => panic!("{other}"),
         }
     }
@@ -392,9 +392,9 @@ fn sp_09_launcher_that_exits_at_once_on_a_new_server_leaves_no_pane() {
         let ends = launch_of("ends", &["/no/such/launcher", "x"]);
         match &tmux.place(std::slice::from_ref(&ends))[..] {
             [Err(BackendError::LauncherGone { member })] => assert_eq!(member, &ends.member),
-            [Ok(place)] => {
-                until("its pane goes", || tmux.verify(place, &ends.token) == Verdict::Gone)
-            }
+            [Ok(place)] => until("its pane goes", || {
+                tmux.verify(Mark::new(place, &ends.token)) == Verdict::Gone
+            }),
             other => panic!("{other:?}"),
         }
         until("nothing is left", || lab.panes().is_empty());
@@ -466,7 +466,7 @@ fn concurrent_spawners_share_the_session() {
     });
     let ids: BTreeSet<&str> = places.iter().map(|place| pane(place).pane_id.as_str()).collect();
     assert_eq!(ids.len(), 12);
-    assert!(places.iter().all(|place| tmux.verify(place, "other") != Verdict::Gone));
+    assert!(places.iter().all(|place| tmux.verify(Mark::new(place, "other")) != Verdict::Gone));
 }
 
 #[test]
@@ -476,10 +476,12 @@ fn screen_text_and_watch_command_are_returned() {
     let talker = launch_of("talker", &argv);
     let tmux = Tmux::new(lab.home("demo"));
     let places = placed(&tmux, std::slice::from_ref(&talker));
-    let screen = |lines| tmux.screen(&places[0], &talker.token, lines).expect("a screen");
+    let mark = Mark::new(&places[0], &talker.token);
+    let screen = |lines| tmux.screen(mark, lines).expect("a screen");
     until("it has spoken", || screen(10).contains("three"));
     assert_eq!((screen(2).as_str(), screen(99).as_str()), ("two\nthree ü", "one\ntwo\nthree ü"));
-    assert!(matches!(tmux.screen(&places[0], "other", 5), Err(BackendError::NotOurs { .. })));
+    let refused = tmux.screen(Mark::new(&places[0], "other"), 5);
+    assert!(matches!(refused, Err(BackendError::NotOurs { .. })));
     let socket = lab.socket.display();
     assert_eq!(
         tmux.how_to_watch(&places[0]),

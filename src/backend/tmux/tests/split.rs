@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::super::Tmux;
 use super::harness::{Lab, all_closed, launches, pane, placed, traced, until};
-use crate::{Backend, TmuxHome};
+use crate::{Backend, Mark, TmuxHome};
 use model::members::placement::{Layout, Placement, Verdict};
 
 fn split(lab: &Lab, lead: &str) -> Tmux {
@@ -125,7 +125,7 @@ fn ly_02_panes_that_the_user_moved_are_left_there() {
     let next = placed(&tmux, &more);
     assert_eq!((cell(&lab, &foreign), cell(&lab, "%0"), cell(&lab, &moved)), before);
     for (place, launch) in places.iter().chain(&next).zip(all.iter().chain(&more)) {
-        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+        assert_eq!(tmux.verify(Mark::new(place, &launch.token)), Verdict::Owned);
     }
 }
 

@@ -73,7 +73,7 @@ fn sec_02_hostile_labels_execute_nothing() {
     lab.attach("=phalanx-demo");
     until("it is drawn", || lab.shown().contains("H"));
     assert!(!exists(&canary));
-    assert_eq!(tmux.verify(&places[0], &all[0].token), Verdict::Owned);
+    assert_eq!(tmux.verify(Mark::new(&places[0], &all[0].token)), Verdict::Owned);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn hidden_pane_keeps_its_identity_when_shown_again() {
         let view = || lab.field("=main:", "#{window_id} #{pane_id} #{window_zoomed_flag}");
         let (before, width) = (view(), lab.field("%0", "#{pane_width}"));
         let token = all[1].token.as_str();
-        let hidden = tmux.hide(&places[1], token).expect("hidden");
+        let hidden = tmux.hide(Mark::new(&places[1], token)).expect("hidden");
         assert_eq!(pane(&hidden).window_name, "phalanx-demo-hidden");
         assert_eq!(
             (&pane(&hidden).pane_id, pane(&hidden).pane),
@@ -117,17 +117,17 @@ fn hidden_pane_keeps_its_identity_when_shown_again() {
             lab.field(&pane(&hidden).pane_id, "#{window_panes} #{window_id}"),
             format!("1 {}", pane(&hidden).window_id)
         );
-        assert_eq!(tmux.hide(&hidden, token).expect("again"), hidden);
+        assert_eq!(tmux.hide(Mark::new(&hidden, token)).expect("again"), hidden);
         // A hidden window does not offer room to new panes.
         let more = launches(1);
         let next = placed(&tmux, &more);
         assert_ne!(pane(&next[0]).window_id, pane(&hidden).window_id);
-        let shown = tmux.show(&hidden, token).expect("shown");
-        assert_eq!(tmux.show(&shown, token).expect("again"), shown);
+        let shown = tmux.show(Mark::new(&hidden, token)).expect("shown");
+        assert_eq!(tmux.show(Mark::new(&shown, token)).expect("again"), shown);
         let together = pane(&shown).window_id == pane(&places[0]).window_id;
         assert_eq!(together, layout != Layout::Windows, "{layout:?}");
         assert_ne!(pane(&shown).window_name, "phalanx-demo-hidden");
-        assert_eq!(tmux.verify(&shown, token), Verdict::Owned);
+        assert_eq!(tmux.verify(Mark::new(&shown, token)), Verdict::Owned);
         assert_eq!((view(), lab.field("%0", "#{pane_width}")), (before, width));
         all_closed(&tmux, &next, &more);
         all_closed(&tmux, &places, &all);
@@ -143,10 +143,11 @@ fn ly_04_lead_regains_its_width_while_the_last_member_is_hidden() {
     let places = placed(&tmux, &all);
     let width = || lab.field("%0", "#{pane_width}");
     assert_eq!(width(), "100");
-    let hidden = tmux.hide(&places[0], &all[0].token).expect("hidden");
+    let hidden = tmux.hide(Mark::new(&places[0], &all[0].token)).expect("hidden");
     assert_eq!(width(), "200");
     // `show` works without knowing the layout.
-    let shown = Tmux::new(lab.home_in("demo", "%0")).show(&hidden, &all[0].token).expect("shown");
+    let elsewhere = Tmux::new(lab.home_in("demo", "%0"));
+    let shown = elsewhere.show(Mark::new(&hidden, &all[0].token)).expect("shown");
     assert_eq!((pane(&shown).window_id.as_str(), width().as_str()), ("@0", "100"));
 }
 
@@ -156,7 +157,7 @@ fn focus_selects_the_pane_on_an_attached_client() {
     let tmux = Tmux::new(lab.home_in("demo", "%0"));
     let all = launches(2);
     let places = placed(&tmux, &all);
-    let focus = |tmux: &Tmux, nth: usize| tmux.focus(&places[nth], &all[nth].token);
+    let focus = |tmux: &Tmux, nth: usize| tmux.focus(Mark::new(&places[nth], &all[nth].token));
     let unwatched = focus(&tmux, 0).expect_err("no terminal shows the session");
     assert!(matches!(unwatched, BackendError::NotShown { .. }), "{unwatched}");
     lab.attach("main");
@@ -175,7 +176,7 @@ fn focus_selects_the_pane_on_an_attached_client() {
     let detached = Tmux::new(lab.home("other"));
     let far = launches(1);
     let place = placed(&detached, &far);
-    tmux.focus(&place[0], &far[0].token).expect("switched");
+    tmux.focus(Mark::new(&place[0], &far[0].token)).expect("switched");
     assert_eq!(seen(), format!("phalanx-other {} 0", pane(&place[0]).pane_id));
 }
 
@@ -211,13 +212,14 @@ fn sd_05_no_operation_touches_bystanders() {
     };
     let (before, arranged) = (others(), layouts());
     for token in ["another", ""] {
-        assert!(tmux.focus(&places[0], token).is_err() && tmux.hide(&places[0], token).is_err());
-        assert!(tmux.show(&places[0], token).is_err());
-        tmux.label(&[(Mark { placement: &places[0], token }, label("x", None, "x", "red"))]);
+        let mark = Mark::new(&places[0], token);
+        assert!(tmux.focus(mark).is_err() && tmux.hide(mark).is_err());
+        assert!(tmux.show(mark).is_err());
+        tmux.label(&[(mark, label("x", None, "x", "red"))]);
         assert_ne!(refused(&tmux, &places[0], token), Verdict::Owned);
     }
-    let hidden: Placement = tmux.hide(&places[0], &all[0].token).expect("hidden");
-    tmux.show(&hidden, &all[0].token).expect("shown");
+    let hidden: Placement = tmux.hide(Mark::new(&places[0], &all[0].token)).expect("hidden");
+    tmux.show(Mark::new(&hidden, &all[0].token)).expect("shown");
     tmux.label(&[(marks(&places, &all)[0], label("alice", None, "idle", "red"))]);
     let next = launch("next");
     let more = placed(&tmux, std::slice::from_ref(&next));
@@ -234,12 +236,12 @@ fn pt_06_hide_and_show_work_under_a_hostile_configuration() {
     let all = launches(3);
     let places = placed(&tmux, &all);
     let token = all[2].token.as_str();
-    let hidden = tmux.hide(&places[2], token).expect("hidden");
+    let hidden = tmux.hide(Mark::new(&places[2], token)).expect("hidden");
     assert_eq!(
         lab.field(&pane(&hidden).pane_id, "#{window_name} #{pane_synchronized}"),
         "phalanx-demo-hidden 0"
     );
-    let shown = tmux.show(&hidden, token).expect("shown");
+    let shown = tmux.show(Mark::new(&hidden, token)).expect("shown");
     assert_eq!(pane(&shown).window_id, pane(&places[0]).window_id);
     tmux.label(&[(marks(&places, &all)[0], label("alice", None, "idle", "red"))]);
     assert_eq!(lab.field(&pane(&places[0]).pane_id, LABEL), "alice//idle/red");

@@ -68,7 +68,7 @@ impl Backend for FakeBackend {
         marks.iter().zip(verdicts).map(close).collect()
     }
 
-    fn screen(&self, _: &Placement, _: &str, _: usize) -> Result<String, BackendError> {
+    fn screen(&self, _: Mark<'_>, _: usize) -> Result<String, BackendError> {
         Ok(String::new())
     }
 

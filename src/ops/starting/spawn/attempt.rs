@@ -10,7 +10,7 @@ use crate::OpsError;
 use crate::error::screen_block;
 use crate::members::{label, presence};
 use backend::choose::Chosen;
-use backend::{Backend, PlacementRequest};
+use backend::{Backend, Mark, PlacementRequest};
 use model::id::MemberName;
 use model::members::placement::Placement;
 use model::members::record::UNRECOGNISED;
@@ -191,17 +191,18 @@ fn accept(
     let Some(placement) = &record.placement else {
         return Err(prove::failure(record, "it was not placed", FailureCause::Program, ""));
     };
+    let mark = Mark::new(placement, record.mark());
     let (pid, cwd) = match proof {
         StartProof::Runs { pid, cwd } => (pid, cwd),
         StartProof::Fails { reason, cause } => {
-            let screen = backend.screen(placement, record.mark(), 20).unwrap_or_default();
+            let screen = backend.screen(mark, 20).unwrap_or_default();
             return Err(prove::failure(record, &reason, cause, &screen));
         }
     };
     let is_ready = presence::accept(team, &record.name, &record.incarnation)?;
     failpoint::hit("spawn.accepted");
     if start.ready == Ready::Screen && !is_ready {
-        let screen = backend.screen(placement, record.mark(), 20).unwrap_or_default();
+        let screen = backend.screen(mark, 20).unwrap_or_default();
         let name = &record.name;
         start.warnings.push(format!(
             "running, {UNRECOGNISED}; see `phalanx peek {name}` and `phalanx explain {name}`, and \

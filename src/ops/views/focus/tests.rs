@@ -76,12 +76,7 @@ impl Backend for Fake {
         Vec::new()
     }
 
-    fn screen(
-        &self,
-        _placement: &Placement,
-        _token: &str,
-        _lines: usize,
-    ) -> Result<String, BackendError> {
+    fn screen(&self, _mark: Mark<'_>, _lines: usize) -> Result<String, BackendError> {
         Ok(String::new())
     }
 
@@ -89,11 +84,11 @@ impl Backend for Fake {
         String::new()
     }
 
-    fn hide(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
+    fn hide(&self, _mark: Mark<'_>) -> Result<Placement, BackendError> {
         self.go("hide", "@9")
     }
 
-    fn show(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
+    fn show(&self, _mark: Mark<'_>) -> Result<Placement, BackendError> {
         self.go("show", "@0")
     }
 }
