@@ -45,12 +45,7 @@ impl Osa {
             ExecError::Deadline { after_ms, .. } => {
                 refused(script, None, format!("no answer within {after_ms} ms"), Some(SILENT))
             }
-            other @ (ExecError::NotFound { .. }
-            | ExecError::NoInterpreter { .. }
-            | ExecError::Directory { .. }
-            | ExecError::TooMuchOutput { .. }
-            | ExecError::Cancelled { .. }
-            | ExecError::Io { .. }) => BackendError::Exec(other),
+            other => BackendError::Exec(other),
         })?;
         if output.code != Some(0) {
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -77,7 +72,7 @@ pub(super) fn unreadable(script: &Script, answer: &str) -> BackendError {
     refused(script, None, format!("it answered {:?}", text::short(answer, 80)), advice(-1708))
 }
 
-fn refused(
+pub(super) fn refused(
     script: &Script,
     code: Option<i32>,
     message: String,

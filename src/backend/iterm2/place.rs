@@ -45,11 +45,10 @@ fn place_one(
         return Ok(session);
     }
     let known = rows.insert(iterm2.survey()?.ok_or_else(|| osa::not_running(&PLACE))?);
-    open_from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
-        doing: PLACE.doing,
-        code: None,
-        message: "neither this terminal nor any member of the team is an iTerm2 session".to_owned(),
-        advice: Some("run the command again in an iTerm2 session, outside tmux and SSH"),
+    open_from_any(iterm2, known, launch, &command)?.ok_or_else(|| {
+        let message = "neither this terminal nor any member of the team is an iTerm2 session";
+        let advice = "run the command again in an iTerm2 session, outside tmux and SSH";
+        osa::refused(&PLACE, None, message.to_owned(), Some(advice))
     })
 }
 
@@ -137,12 +136,8 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
             }
             Some(_) if !deadline.expired() => clock::sleep(POLL_INTERVAL.min(deadline.remaining())),
             Some(_) | None => {
-                return Err(BackendError::Iterm2 {
-                    doing: PLACE.doing,
-                    code: None,
-                    message: format!("session {id} has no terminal"),
-                    advice: None,
-                });
+                let message = format!("session {id} has no terminal");
+                return Err(osa::refused(&PLACE, None, message, None));
             }
         }
     }
