@@ -109,19 +109,16 @@ impl Repository {
         let own = format!("refs/heads/{}", checkout.branch);
         let has_branch = self.tip(&checkout.branch)?.is_some();
         // A member may have switched to a branch that it created itself.
-        let exclude = [Some(&checkout.branch), one.branch.as_ref()].into_iter().flatten();
-        let exclude: Vec<String> = exclude.map(|branch| format!("--exclude={branch}")).collect();
+        let branches = [Some(&checkout.branch), one.branch.as_ref()].into_iter().flatten();
+        let branches: Vec<&str> = branches.map(String::as_str).collect();
+        let exclude: Vec<String> =
+            branches.iter().map(|branch| format!("--exclude={branch}")).collect();
         let mut args = vec!["rev-list", "--count"];
         args.extend(one.head.as_deref());
         args.extend(has_branch.then_some(own.as_str()));
         // A branch that was taken from a remote starts from a commit that no other branch has.
         args.extend(["--not", &checkout.base]);
-        let own_branches: Vec<&str> = [Some(&checkout.branch), one.branch.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        args.extend(self.kept_landing(checkout, &own_branches)?);
+        args.extend(self.kept_landing(checkout, &branches)?);
         args.extend(exclude.iter().map(String::as_str));
         args.extend(["--branches", "--"]);
         self.count(&args)

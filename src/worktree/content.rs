@@ -14,19 +14,12 @@ impl Repository {
     pub fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, WorktreeError> {
         // Ids and modes, so that no part of the path is read as a pattern or an option.
         let list = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit, "--", path];
-        let output = self.git.call(&list)?;
-        if output.code != Some(0) {
-            return Err(git::refused("read a commit", &output));
-        }
-        let entry = String::from_utf8_lossy(&output.stdout).into_owned();
+        let entry = self.git.get("read a commit", &list)?;
         let head = entry.split('\t').next().unwrap_or_default();
         let mut words = head.split(' ').skip(1);
         let (Some("blob"), Some(id)) = (words.next(), words.next()) else { return Ok(None) };
         let output = self.git.call(&["cat-file", "blob", id])?;
-        match output.code {
-            Some(0) => Ok(Some(output.stdout)),
-            Some(_) | None => Err(git::refused("read a file of a commit", &output)),
-        }
+        git::take_stdout("read a file of a commit", output).map(Some)
     }
 
     /// Returns the content with this id.
@@ -36,9 +29,6 @@ impl Repository {
     /// `largest` bytes; [`WorktreeError::Git`] if there is no such content.
     pub fn blob(&self, id: &str, largest: usize) -> Result<Vec<u8>, WorktreeError> {
         let output = self.git.feed_within(&["cat-file", "blob", id], Vec::new(), largest)?;
-        match output.code {
-            Some(0) => Ok(output.stdout),
-            Some(_) | None => Err(git::refused("read a content", &output)),
-        }
+        git::take_stdout("read a content", output)
     }
 }

@@ -194,16 +194,11 @@ impl HostRepository {
         let Some(tip) = self.repository.tip(branch)?.filter(|tip| tip != start) else {
             return Ok(());
         };
-        let contains = |older: &str, newer: &str| {
-            Ok::<_, WorktreeError>(
-                git.ask(&["merge-base", "--is-ancestor", older, newer])?.is_some(),
-            )
-        };
-        if contains(start, &tip)? {
+        if self.repository.is_ancestor(start, &tip)? {
             return Ok(());
         }
         let is_used = list_worktrees(git)?.iter().any(|one| one.branch.as_deref() == Some(branch));
-        if is_used || !contains(&tip, start)? {
+        if is_used || !self.repository.is_ancestor(&tip, start)? {
             return Err(WorktreeError::Diverged { branch: branch.to_owned() });
         }
         let name = format!("refs/heads/{branch}");

@@ -125,11 +125,8 @@ impl Git {
     /// Runs git and returns its stdout; an exit status other than 0 is an error. `what` completes
     /// the sentence "cannot …".
     pub(super) fn get(&self, what: &str, args: &[&str]) -> Result<String, WorktreeError> {
-        let output = self.call(args)?;
-        match output.code {
-            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            Some(_) | None => Err(refused(what, &output)),
-        }
+        let stdout = take_stdout(what, self.call(args)?)?;
+        Ok(String::from_utf8_lossy(&stdout).into_owned())
     }
 
     /// Runs git as a query: returns its output without the final newline, or `None` if the exit
@@ -147,6 +144,11 @@ impl Git {
             None => Ok(self.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned()),
         }
     }
+}
+
+/// Returns the stdout of a call, or the error of one that failed. `what` as in [`Git::get`].
+pub(super) fn take_stdout(what: &str, output: ExecOutput) -> Result<Vec<u8>, WorktreeError> {
+    if output.code == Some(0) { Ok(output.stdout) } else { Err(refused(what, &output)) }
 }
 
 /// Builds the error of a failed call from what git wrote to stderr: its reason, and the advice that

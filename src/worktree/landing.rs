@@ -76,21 +76,16 @@ impl Repository {
         }
         let new = match landing.kind {
             LandingKind::Merge if self.is_ancestor(old, head)? => head.to_owned(),
-            LandingKind::Merge => {
+            LandingKind::Merge | LandingKind::Squash => {
+                let is_merge = landing.kind == LandingKind::Merge;
                 let message = match landing.message {
                     Some(message) => message.to_owned(),
-                    None => format!("Merge branch '{}'", landing.from),
-                };
-                let tree = self.merged_tree_without_conflict(base, old, head)?;
-                self.commit(&tree, &[old, head], &message, &[])?
-            }
-            LandingKind::Squash => {
-                let message = match landing.message {
-                    Some(message) => message.to_owned(),
+                    None if is_merge => format!("Merge branch '{}'", landing.from),
                     None => self.squash_message(base, landing)?,
                 };
                 let tree = self.merged_tree_without_conflict(base, old, head)?;
-                self.commit(&tree, &[old], &message, &[])?
+                let parents = if is_merge { vec![old, head] } else { vec![old] };
+                self.commit(&tree, &parents, &message, &[])?
             }
             LandingKind::Rebase => self.rebased(base, old, head)?,
         };
@@ -335,10 +330,8 @@ impl Repository {
         args.extend(parents.iter().flat_map(|parent| ["-p", parent]));
         let git = author.iter().fold(self.git.clone(), |git, (name, value)| git.with(name, value));
         let output = git.feed(&args, format!("{message}\n").into_bytes())?;
-        match output.code {
-            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),
-            Some(_) | None => Err(git::refused("make the commit", &output)),
-        }
+        let commit = git::take_stdout("make the commit", output)?;
+        Ok(String::from_utf8_lossy(&commit).trim_end().to_owned())
     }
 
     /// The message of a single commit, or a line for each of several.
@@ -376,7 +369,7 @@ impl Repository {
         Ok(tree.trim_end().to_owned())
     }
 
-    fn is_ancestor(&self, older: &str, newer: &str) -> Result<bool, WorktreeError> {
+    pub(super) fn is_ancestor(&self, older: &str, newer: &str) -> Result<bool, WorktreeError> {
         let output = self.git.call(&["merge-base", "--is-ancestor", older, newer])?;
         Ok(output.code == Some(0))
     }

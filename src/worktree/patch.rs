@@ -124,10 +124,7 @@ fn compare(
         }
         other => other,
     })?;
-    match output.code {
-        Some(0) => Ok(output.stdout),
-        Some(_) | None => Err(git::refused("compare the commits", &output)),
-    }
+    git::take_stdout("compare the commits", output)
 }
 
 /// Reads `--numstat -z`: `ADDED\tREMOVED\tPATH`, and for a renamed file an empty path, which the old

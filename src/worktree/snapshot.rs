@@ -189,11 +189,8 @@ impl Stager {
             git = git.with(&format!("GIT_{role}_DATE"), format!("@{time} +0000"));
         }
         let args = ["commit-tree", "--no-gpg-sign", "-p", head, tree];
-        let output = git.feed(&args, MESSAGE.to_vec())?;
-        match output.code {
-            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned()),
-            Some(_) | None => Err(git::refused(what, &output)),
-        }
+        let commit = git::take_stdout(what, git.feed(&args, MESSAGE.to_vec())?)?;
+        Ok(String::from_utf8_lossy(&commit).trim_end().to_owned())
     }
 
     /// Runs git and returns its output; again without the filters that have failed.
