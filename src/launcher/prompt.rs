@@ -186,10 +186,7 @@ impl PromptWatcher {
         let set = |record: &mut model::members::record::MemberRecord| record.prompt = seen.clone();
         if self.team.change_record(&self.member, &self.incarnation, set)?.is_some() {
             let note = Note::of(EventKind::MemberPrompt).member(&self.member);
-            self.team.record(match line {
-                Some(line) => note.with("text", line),
-                None => note,
-            })?;
+            self.team.record(note.with_some("text", line))?;
         }
         Ok(())
     }

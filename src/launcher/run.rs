@@ -202,19 +202,15 @@ impl LauncherRun {
         if self.is_one_shot() {
             return;
         }
-        let note = Note::of(EventKind::MemberExited).member(&self.member);
-        let note = note.with("incarnation", self.incarnation.as_str());
-        let note = note.with("elapsed_ms", exit.at.since(start.at));
-        let note = match &exit.last_line {
-            Some(line) => note.with("last_line", line.as_str()),
-            None => note,
-        };
+        let note = Note::of(EventKind::MemberExited)
+            .member(&self.member)
+            .with("incarnation", self.incarnation.as_str())
+            .with("elapsed_ms", exit.at.since(start.at))
+            .with_some("last_line", exit.last_line.as_deref())
+            .with_some("exit_code", exit.code)
+            .with_some("signal", exit.signal);
         // Best effort: the exit is already in the record.
-        let _ = self.team.record(match (exit.code, exit.signal) {
-            (Some(code), _) => note.with("exit_code", code),
-            (None, Some(signal)) => note.with("signal", signal),
-            (None, None) => note,
-        });
+        let _ = self.team.record(note);
     }
 
     /// Returns true for a run without a terminal, whose launcher reports its end.

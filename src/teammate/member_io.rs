@@ -241,11 +241,7 @@ impl MemberIo<'_> {
 
     /// Journals the progress of messages, with a reason if they were not delivered.
     pub(super) fn journal_delivery(&self, kind: EventKind, ids: Vec<String>, why: Option<String>) {
-        let note = Note::of(kind).with("msg_ids", ids);
-        self.journal(match why {
-            Some(why) => note.with("reason", why),
-            None => note,
-        });
+        self.journal(Note::of(kind).with("msg_ids", ids).with_some("reason", why));
     }
 
     /// Appends an event of this member to the journal, which is a history only: a failure is

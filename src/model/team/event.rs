@@ -183,15 +183,10 @@ impl Note {
     pub fn of_task(event: EventKind, task: &Task) -> Note {
         let (id, cause) = (task.extra.event.clone(), task.extra.cause.clone());
         let note = Note { id, cause, task: Some(task.id), ..Note::of(event) };
-        let note = note.with("subject", task.subject.as_str());
-        let note = match &task.active_form {
-            Some(words) => note.with("active_form", words.as_str()),
-            None => note,
-        };
-        match task.extra.scope.is_empty() {
-            true => note,
-            false => note.with("scope", task.extra.scope.to_string()),
-        }
+        let scope = &task.extra.scope;
+        note.with("subject", task.subject.as_str())
+            .with_some("active_form", task.active_form.as_deref())
+            .with_some("scope", (!scope.is_empty()).then(|| scope.to_string()))
     }
 
     /// Sets the id of the event that caused this one.
@@ -210,5 +205,13 @@ impl Note {
         );
         self.detail.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// Adds a detail as [`Note::with`] does, if there is one.
+    pub fn with_some(self, key: &str, value: Option<impl Into<serde_json::Value>>) -> Note {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
     }
 }

@@ -387,8 +387,7 @@ fn file(
     let note = note.with("kind", question.kind.as_str()).with("summary", question.summary());
     let is_question = !question.user_questions().is_empty();
     let by = question.answered_by().map(AnsweredBy::as_str).or(is_question.then_some("text"));
-    let note = by.iter().fold(note, |note, by| note.with("answered_by", *by));
-    team.record(note.with("state", question.state()))?;
+    team.record(note.with_some("answered_by", by).with("state", question.state()))?;
     if let Some(incarnation) = question.incarnation.as_ref().filter(|_| question.is_open()) {
         let cause = match question.kind {
             QuestionKind::Plan => Cause::PlanSent,

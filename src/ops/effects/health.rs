@@ -75,10 +75,7 @@ pub fn record_silence(
         .with("prev_state", before)
         .with("timeout_triggered", silence.is_some());
     let note = Note { task: silence.map(Silence::task), ..note };
-    team.record(match &reason {
-        Some(reason) => note.with("reason", reason.as_str()),
-        None => note,
-    })?;
+    team.record(note.with_some("reason", reason.as_deref()))?;
     if let (Some(reason), Some(silence)) = (reason, silence) {
         let notice = Post::notice(&MemberName::lead(), compose_message(name, silence, &reason));
         notice.because(Some(event)).send(team)?;

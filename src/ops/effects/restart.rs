@@ -22,7 +22,7 @@ pub fn record_breaker(
     let event = rand::uuid();
     let note = Note { id: Some(event.clone()), ..Note::of(EventKind::RestartDelayed) };
     let note = note.member(name).with("failures", failures);
-    team.record(delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay)))?;
+    team.record(note.with_some("delay_ms", delay_ms))?;
     let gave_up_after = Some(failures).filter(|failures| *failures > 0 && delay_ms.is_none());
     let restart = delay_ms.map(|delay| PlannedRestart { failures, at: now().plus_ms(delay) });
     let record = team.member_record(name)?;

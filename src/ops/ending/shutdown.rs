@@ -188,18 +188,14 @@ fn send_request(
             sent => drop(sent?),
         }
     }
-    let mut note = Note::of(EventKind::ShutdownRequested)
+    let note = Note::of(EventKind::ShutdownRequested)
         .member(&record.name)
         .with("request_id", request.id.as_str())
         .with("force", options.force)
         .with("asked", asks)
-        .with("deadline_seconds", options.deadline_s);
-    if request.agreed_at.is_some() {
-        note = note.with("by", record.name.as_str());
-    }
-    if let Some(reason) = &options.reason {
-        note = note.with("reason", reason.as_str());
-    }
+        .with("deadline_seconds", options.deadline_s)
+        .with_some("by", request.agreed_at.map(|_| record.name.as_str()))
+        .with_some("reason", options.reason.as_deref());
     team.record(Note { id: request.event.clone(), ..note })?;
     match request.outcome {
         // The run was over, so the request ended as it was filed.
@@ -277,13 +273,11 @@ pub fn resolve(
         }
     })?;
     if let Some((member, cause)) = changed {
-        let mut note = Note { cause, ..Note::of(EventKind::ShutdownEnded) }
+        let note = Note { cause, ..Note::of(EventKind::ShutdownEnded) }
             .member(&member)
             .with("request_id", id.as_str())
-            .with("outcome", outcome.as_str());
-        if let Some(answer) = answer {
-            note = note.with("answer", answer);
-        }
+            .with("outcome", outcome.as_str())
+            .with_some("answer", answer);
         team.record(with_work_left(note, &work_left))?;
     }
     Ok(())
@@ -291,14 +285,9 @@ pub fn resolve(
 
 fn with_work_left(note: Note, work_left: &WorkLeft) -> Note {
     let WorkLeft { status, pending_work, artifacts_committed } = work_left;
-    let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
-    let note = artifacts_committed
-        .iter()
-        .fold(note, |note, committed| note.with("artifacts_committed", *committed));
-    match pending_work.as_slice() {
-        [] => note,
-        some => note.with("pending_work", some.to_vec()),
-    }
+    note.with_some("status", status.map(|status| status.as_str()))
+        .with_some("artifacts_committed", *artifacts_committed)
+        .with_some("pending_work", (!pending_work.is_empty()).then(|| pending_work.clone()))
 }
 
 /// Records that the member agrees, and how it leaves its work. A lead that takes over later carries

@@ -138,8 +138,8 @@ pub(crate) fn message_note(to: &MemberName, envelope: &Envelope, cause: Option<S
         .member(to)
         .with("from", envelope.from.as_str())
         .with("msg_id", envelope.msg_id.as_str())
-        .with("kind", message.kind());
-    let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
+        .with("kind", message.kind())
+        .with_some("request_id", message.request_id());
     if let Message::Text(text) = &message
         && to.is_lead()
     {

@@ -139,10 +139,7 @@ pub fn reads(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
 /// Returns the journal entry of a new state.
 pub fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note {
     let note = Note::of(EventKind::MemberState).member(name).with("state", state.as_str());
-    match reason {
-        Some(reason) => note.with("reason", reason),
-        None => note,
-    }
+    note.with_some("reason", reason)
 }
 
 /// Applies a transition to a record. Returns the new state if it changed.

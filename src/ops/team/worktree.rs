@@ -312,10 +312,7 @@ pub(crate) fn obtain(
     let BuiltWorktree { checkout, warning } = make(ctx, team, repository, wanted)?;
     let note = Note::of(EventKind::WorktreeMade).member(name).with("path", checkout.path.as_str());
     let note = note.with("branch", checkout.branch.as_str());
-    team.record(match &checkout.from {
-        Some(from) => note.with("from", from.as_str()),
-        None => note,
-    })?;
+    team.record(note.with_some("from", checkout.from.as_deref()))?;
     Ok(ObtainedWorktree { checkout, is_new: true, warning })
 }
 

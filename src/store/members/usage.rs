@@ -45,9 +45,9 @@ impl TeamStore {
         };
         let note = Note::of(EventKind::MemberHealth).member(name);
         let note = note.with("state", next).with("prev_state", before);
-        let note = hit.iter().fold(note, |note, hit| note.with("reason", hit.said.as_str()));
+        let note = note.with_some("reason", hit.map(|hit| hit.said.as_str()));
         let until = hit.and_then(|hit| hit.until);
-        self.record(until.iter().fold(note, |note, until| note.with("until", until.iso())))?;
+        self.record(note.with_some("until", until.map(|until| until.iso())))?;
         Ok(())
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn say_step(
     }
     let note = kind.map(|kind| {
         let note = Note::of_task(kind, task).member(who).with("by", who.as_str());
-        task.extra.reason.iter().fold(note, |note, reason| note.with("reason", &**reason))
+        note.with_some("reason", task.extra.reason.as_deref())
     });
     if task.state.is_over() {
         // The event id on the task belongs to its end.
@@ -86,9 +86,10 @@ pub(super) fn say_end(
     if let Some(outcome) = &task.extra.outcome {
         note = note.with("exit_code", outcome.exit_code).with("elapsed_ms", outcome.elapsed_ms);
     }
-    note = task.extra.reason.iter().fold(note, |note, reason| note.with("reason", &**reason));
-    note = task.result_line().iter().fold(note, |note, line| note.with("result", line.as_str()));
-    note = note.with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
+    let note = note
+        .with_some("reason", task.extra.reason.as_deref())
+        .with_some("result", task.result_line())
+        .with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
     // Before the journal: recovery repeats all of it where the journal lacks the end.
     notify_lead(team, task, who)?;
     failpoint::hit("task.told");

@@ -26,13 +26,10 @@ fn change_note(change: ExternalChange) -> Note {
             note(EventKind::TaskRewritten, id, subject).with("fields", fields)
         }
         ExternalChange::Changed { id, subject, status, owner, fields } => {
-            let given = [("status", status), ("owner", owner)];
-            let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
-            let note = given
-                .fold(note(EventKind::TaskChanged, id, subject), |note, (key, value)| {
-                    note.with(key, value)
-                });
-            if fields.is_empty() { note } else { note.with("fields", fields) }
+            note(EventKind::TaskChanged, id, subject)
+                .with_some("status", status)
+                .with_some("owner", owner)
+                .with_some("fields", (!fields.is_empty()).then_some(fields))
         }
     }
 }

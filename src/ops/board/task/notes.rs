@@ -67,7 +67,7 @@ pub fn report_progress(
     let note = Note::of(EventKind::TaskProgress).task(id).member(&ctx.speaker);
     let note = note.with("subject", task.subject.as_str()).with("percent", progress.percent);
     let step = Some(progress.step.as_str()).filter(|step| !step.is_empty());
-    team.record(step.into_iter().fold(note, |note, step| note.with("step", step)))?;
+    team.record(note.with_some("step", step))?;
     Ok(task)
 }
 
@@ -97,8 +97,7 @@ pub fn attach(ctx: &Context, team: &TeamStore, id: TaskId, path: &Path) -> Resul
     let note = Note::of(EventKind::TaskAttached).task(id).member(&ctx.speaker);
     let note = note.with("subject", task.subject.as_str());
     let note = note.with("path", path.to_string_lossy()).with("bytes", bytes);
-    let host = team.host().map(HostName::as_str);
-    team.record(host.into_iter().fold(note, |note, host| note.with("host", host)))?;
+    team.record(note.with_some("host", team.host().map(HostName::as_str)))?;
     Ok(task)
 }
 

@@ -124,18 +124,12 @@ pub(crate) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError
 pub(super) fn decision_note(question: &Question) -> Note {
     let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
     let note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
-    let mut note = note.with("summary", question.summary());
-    if let Some(decision) = &question.decision {
-        note = note.with("outcome", decision.outcome.as_str()).with("by", decision.by.as_str());
-        let more = [
-            ("rule", decision.rule.clone()),
-            ("reason", decision.reason.clone()),
-            ("mode", decision.mode.map(|mode| mode.as_str().to_owned())),
-            ("via", decision.via.clone()),
-        ];
-        for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
-            note = note.with(key, value);
-        }
-    }
-    note
+    let note = note.with("summary", question.summary());
+    let Some(decision) = &question.decision else { return note };
+    note.with("outcome", decision.outcome.as_str())
+        .with("by", decision.by.as_str())
+        .with_some("rule", decision.rule.as_deref())
+        .with_some("reason", decision.reason.as_deref())
+        .with_some("mode", decision.mode.map(|mode| mode.as_str()))
+        .with_some("via", decision.via.as_deref())
 }
