@@ -16,7 +16,7 @@ pub struct Screen(Parser<Beside>, QueryFilter);
 #[derive(Default)]
 struct Beside {
     title: String,
-    progress: Option<ReportedProgress>,
+    progress: ReportedProgress,
 }
 
 impl Screen {
@@ -60,7 +60,7 @@ impl Screen {
             cursor_shown: drawn.is_some() || !screen.hide_cursor(),
             faint_from: (0..rows).map(|row| faint_from(screen, row, cursor)).collect(),
             title: beside.title.clone(),
-            progress: beside.progress.unwrap_or(ReportedProgress::None),
+            progress: beside.progress,
             alternate: screen.alternate_screen(),
             bracketed_paste: screen.bracketed_paste(),
             quiet_ms,
@@ -84,10 +84,10 @@ impl Screen {
             output.extend(format!("\x1b]2;{}\x1b\\", beside.title).bytes());
         }
         let progress = match beside.progress {
-            Some(ReportedProgress::Busy) => Some(3),
-            Some(ReportedProgress::Error) => Some(2),
-            Some(ReportedProgress::Paused) => Some(4),
-            Some(ReportedProgress::None) | None => None,
+            ReportedProgress::Busy => Some(3),
+            ReportedProgress::Error => Some(2),
+            ReportedProgress::Paused => Some(4),
+            ReportedProgress::None => None,
         };
         output.extend(progress.iter().flat_map(|n| format!("\x1b]9;4;{n}\x1b\\").into_bytes()));
         output.extend(screen.state_formatted());
@@ -143,10 +143,10 @@ impl Callbacks for Beside {
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
         if let [b"9", b"4", state, ..] = params {
             self.progress = match *state {
-                b"1" | b"3" => Some(ReportedProgress::Busy),
-                b"2" => Some(ReportedProgress::Error),
-                b"4" => Some(ReportedProgress::Paused),
-                _ => None,
+                b"1" | b"3" => ReportedProgress::Busy,
+                b"2" => ReportedProgress::Error,
+                b"4" => ReportedProgress::Paused,
+                _ => ReportedProgress::None,
             };
         }
     }

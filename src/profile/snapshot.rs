@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Snapshot of a screen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Screenshot {
     /// Plain text of each row, without trailing blanks.
     pub rows: Vec<String>,
@@ -30,21 +30,10 @@ pub struct Screenshot {
 }
 
 impl Screenshot {
-    /// Creates a snapshot from text only; everything else has its default.
+    /// Creates a snapshot from text and a visible cursor; everything else has its default.
     pub fn of_text(text: &str) -> Screenshot {
-        let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
-        Screenshot {
-            goes_on: Vec::new(),
-            cursor: (0, 0),
-            cursor_shown: true,
-            faint_from: Vec::new(),
-            title: String::new(),
-            progress: ReportedProgress::None,
-            alternate: false,
-            bracketed_paste: false,
-            quiet_ms: 0,
-            rows,
-        }
+        let rows = text.lines().map(|row| row.trim_end().to_owned()).collect();
+        Screenshot { rows, cursor_shown: true, ..Screenshot::default() }
     }
 
     /// Returns true if all text drawn in the row from this column on is faint.
@@ -59,9 +48,10 @@ impl Screenshot {
 }
 
 /// Progress that a program reports (OSC 9;4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportedProgress {
+    #[default]
     None,
     Busy,
     Error,
