@@ -1,9 +1,10 @@
 //! Comments that are shown below a line, a file or above all files.
 
 /// The side of a line: before or after the change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DiffSide {
     Old,
+    #[default]
     New,
 }
 

@@ -12,7 +12,7 @@ use crate::view::DiffView;
 impl DiffView {
     /// Sets the styles of words. Comments are dim in any case.
     pub fn with_token_styles(mut self, style: fn(TokenKind) -> Style) -> DiffView {
-        self.token_style = style;
+        self.token_style = Some(style);
         self
     }
 
@@ -59,7 +59,7 @@ impl DiffView {
         match tokens.get(at).filter(|token| token.start as usize <= byte) {
             None => line,
             Some(token) if token.kind == TokenKind::Comment => line.add_modifier(Modifier::DIM),
-            Some(token) => line.patch((self.token_style)(token.kind)),
+            Some(token) => self.token_style.map_or(line, |style| line.patch(style(token.kind))),
         }
     }
 }

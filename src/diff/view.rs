@@ -24,6 +24,8 @@ const LIST_AND_SPLIT_FROM: u16 = 160;
 const COMPARED: usize = 4096;
 
 /// The state of a review view: the patch, the cursor, and what is folded, viewed and searched.
+/// [`DiffView::new`] makes one; that of `Default` has no size.
+#[derive(Default)]
 pub struct DiffView {
     pub(crate) title: String,
     pub(crate) has_color: bool,
@@ -67,46 +69,19 @@ pub struct DiffView {
     pub(crate) compared: HashMap<DiffPlace, Option<WordChanges>>,
     /// The words of the code of each file.
     pub(crate) colors: Vec<FileColors>,
-    pub(crate) token_style: fn(TokenKind) -> Style,
+    /// `None` for words without colours.
+    pub(crate) token_style: Option<fn(TokenKind) -> Style>,
 }
 
 impl DiffView {
     /// `title` names the member, its branch, the base and the head.
     pub fn new(title: &str, patch: Patch, has_color: bool) -> DiffView {
         let mut view = DiffView {
-            title: glyph::safe(title.as_bytes()),
             has_color,
-            owner_keys: &[],
-            owner_hints: &[],
-            patch: Patch::default(),
-            blocks: Vec::new(),
-            folded: Vec::new(),
-            viewed: Vec::new(),
-            notes: Vec::new(),
-            note_rows: Vec::new(),
-            placed: Vec::new(),
-            index: RowIndex::default(),
-            cursor: 0,
-            top: 0,
-            left: 0,
-            is_cut: false,
-            range: None,
-            side: DiffSide::New,
-            is_split: false,
             shows_words: true,
-            ignores_whitespace: false,
             is_listed: true,
-            list: None,
-            typed: None,
-            query: String::new(),
-            matches: Vec::new(),
-            message: String::new(),
-            help: None,
             size: Size::new(80, 24),
-            digits: 3,
-            compared: HashMap::new(),
-            colors: Vec::new(),
-            token_style: |_| Style::default(),
+            ..DiffView::default()
         };
         view.set_patch(title, patch);
         view
