@@ -238,7 +238,7 @@ fn pm_15_input_at_a_dialog_is_refused_with_its_request_unless_meant() {
 /// PM-15: the same for a dialog that becomes no request.
 #[test]
 fn pm_15_input_at_a_dialog_without_a_request_is_refused_unless_meant() {
-    let stage = Stage::without_tmux();
+    let stage = Stage::new();
     stage.fake_tui(as_it_is);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let log = stage.at("log");
