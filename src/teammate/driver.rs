@@ -9,7 +9,7 @@ use super::effect::WorkerEffect;
 use super::event::{OpFailure, WorkerEvent};
 use super::member_io::{self, MemberIo, MemberRun};
 use super::react::react;
-use super::sources::{self, WorkerInput};
+use super::sources;
 use super::state::{Me, WorkerState};
 use event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
 use launcher::command::{self, Canceller, WorkerScreen};
@@ -27,7 +27,7 @@ struct WorkerProcess {
     screen: WorkerScreen,
     /// Set if this process is a subreaper and runs nothing but the worker's commands.
     alone: bool,
-    queue: InputQueue<WorkerInput>,
+    queue: InputQueue<WorkerEvent>,
 }
 
 struct WorkerDriver<'a> {
@@ -106,7 +106,7 @@ impl WorkerDriver<'_> {
         match tokio::time::timeout(tick.unwrap_or(sweep).min(sweep), queue.receive()).await {
             Ok(batch) => {
                 let (topics, others) = sources::signals_first(batch, queue).await;
-                others.into_iter().for_each(|input| self.handle(input));
+                others.into_iter().for_each(|event| self.handle(event));
                 topics.iter().for_each(|topic| self.read(topic));
             }
             Err(_) if tick.is_some_and(|left| left <= sweep) => self.step(WorkerEvent::Tick),
@@ -114,15 +114,11 @@ impl WorkerDriver<'_> {
         }
     }
 
-    fn handle(&mut self, input: WorkerInput) {
-        match input {
-            WorkerInput::CommandEnded { task, outcome } => {
-                self.running = None;
-                self.step(WorkerEvent::CommandEnded { task, outcome });
-            }
-            WorkerInput::Completed(event) => self.step(*event),
-            WorkerInput::Signal(signal) => self.step(WorkerEvent::Signal(signal)),
+    fn handle(&mut self, event: WorkerEvent) {
+        if matches!(event, WorkerEvent::CommandEnded { .. }) {
+            self.running = None;
         }
+        self.step(event);
     }
 
     /// Reads what `topic` covers and steps with the resulting event.
@@ -226,7 +222,7 @@ impl WorkerDriver<'_> {
         }
         let inputs = self.process.queue.inputs();
         let asking = thread::Builder::new().name("hooks".to_owned()).spawn(move || {
-            inputs.send(WorkerInput::Completed(Box::new(complete())));
+            inputs.send(complete());
         });
         Some(match asking {
             Ok(_) => WorkerEvent::Held,
@@ -259,7 +255,7 @@ impl WorkerDriver<'_> {
         let inputs = self.process.queue.inputs();
         let waiting = thread::Builder::new().name("command".to_owned()).spawn(move || {
             let outcome = running.wait();
-            inputs.send(WorkerInput::CommandEnded { task, outcome });
+            inputs.send(WorkerEvent::CommandEnded { task, outcome });
         });
         if let Err(e) = waiting {
             // Dropping `running` with the closure hung up the terminal; cancelling also ends

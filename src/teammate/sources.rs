@@ -6,30 +6,16 @@ use tokio::time::timeout;
 
 use super::event::WorkerEvent;
 use event_loop::{Batch, InputQueue, Inputs};
-use model::board::task::CommandOutcome;
-use model::id::TaskId;
 use sys::clock::Deadline;
-use sys::signal::{Signal, Signals};
-
-/// An input that the driver turns into an event.
-#[derive(Debug)]
-pub(super) enum WorkerInput {
-    CommandEnded {
-        task: TaskId,
-        outcome: CommandOutcome,
-    },
-    /// The result of a completion that waited for hooks.
-    Completed(Box<WorkerEvent>),
-    Signal(Signal),
-}
+use sys::signal::Signals;
 
 /// Forwards stop signals as inputs. If handlers cannot be installed, the signals keep their
 /// default action.
-pub(super) fn forward_signals(inputs: Inputs<WorkerInput>) {
+pub(super) fn forward_signals(inputs: Inputs<WorkerEvent>) {
     let Ok(mut signals) = Signals::new() else { return };
     tokio::spawn(async move {
         loop {
-            inputs.send(WorkerInput::Signal(signals.recv().await));
+            inputs.send(WorkerEvent::Signal(signals.recv().await));
         }
     });
 }
@@ -41,11 +27,11 @@ const OWN_END: Duration = Duration::from_millis(200);
 /// process that ends the worker also ends its command, and the command's exit may be reported
 /// first. With the signal first, the task is released instead of failed.
 pub(super) async fn signals_first(
-    (mut topics, mut others): Batch<WorkerInput>,
-    queue: &mut InputQueue<WorkerInput>,
-) -> Batch<WorkerInput> {
-    let by_signal = |input: &WorkerInput| matches!(input, WorkerInput::CommandEnded { outcome, .. } if outcome.signal.is_some());
-    let is_signal = |input: &WorkerInput| matches!(input, WorkerInput::Signal(_));
+    (mut topics, mut others): Batch<WorkerEvent>,
+    queue: &mut InputQueue<WorkerEvent>,
+) -> Batch<WorkerEvent> {
+    let by_signal = |input: &WorkerEvent| matches!(input, WorkerEvent::CommandEnded { outcome, .. } if outcome.signal.is_some());
+    let is_signal = |input: &WorkerEvent| matches!(input, WorkerEvent::Signal(_));
     let limit = Deadline::after(OWN_END);
     while others.iter().any(by_signal) && !others.iter().any(is_signal) {
         let Ok(more) = timeout(limit.remaining(), queue.receive()).await else { break };

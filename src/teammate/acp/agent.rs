@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use super::event::Event;
 use event_loop::Inputs;
 use launcher::command::Tail;
 use model::causes::error_chain;
@@ -31,17 +32,6 @@ const LAST_LINE: usize = 300;
 /// The exit code of an agent that a signal has ended.
 const KILLED: i32 = 137;
 
-/// An input that the driver turns into an event.
-pub(super) enum AcpInput {
-    Output(Vec<u8>),
-    Ended {
-        code: i32,
-        said: Option<String>,
-    },
-    /// The lead's loop ends the agent.
-    Left,
-}
-
 /// A running agent.
 pub(super) struct AgentProcess {
     process: Process,
@@ -60,7 +50,7 @@ impl AgentProcess {
         argv: &[String],
         cwd: &Path,
         env: Vec<(OsString, OsString)>,
-        inputs: &Inputs<AcpInput>,
+        inputs: &Inputs<Event>,
         install_hint: &str,
     ) -> Result<AgentProcess, String> {
         let (program, args) = argv.split_first().ok_or("it has no command line")?;
@@ -131,7 +121,7 @@ fn write_all(mut stdin: impl Write, written: &Receiver<Vec<u8>>) {
     }
 }
 
-pub(super) fn read_all(mut stdout: impl Read, inputs: &Inputs<AcpInput>, tokens: &SyncSender<()>) {
+pub(super) fn read_all(mut stdout: impl Read, inputs: &Inputs<Event>, tokens: &SyncSender<()>) {
     let mut buffer = vec![0; CHUNK];
     loop {
         match stdout.read(&mut buffer) {
@@ -142,7 +132,7 @@ pub(super) fn read_all(mut stdout: impl Read, inputs: &Inputs<AcpInput>, tokens:
                 if tokens.send(()).is_err() {
                     return;
                 }
-                inputs.send(AcpInput::Output(buffer[..count].to_vec()));
+                inputs.send(Event::Output(buffer[..count].to_vec()));
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
@@ -167,11 +157,11 @@ fn wait(
     mut child: PipedChild,
     was_read: &Receiver<()>,
     was_said: &Receiver<Option<String>>,
-    inputs: &Inputs<AcpInput>,
+    inputs: &Inputs<Event>,
 ) {
     let code = child.wait().ok().flatten();
     let limit = Deadline::after(LAST_WORDS);
     let _ = was_read.recv_timeout(limit.remaining());
     let said = was_said.recv_timeout(limit.remaining()).ok().flatten();
-    inputs.send(AcpInput::Ended { code: code.unwrap_or(KILLED), said });
+    inputs.send(Event::Ended { code: code.unwrap_or(KILLED), said });
 }

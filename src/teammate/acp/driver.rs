@@ -12,7 +12,7 @@ use super::super::effect::MemberEffect;
 use super::super::event::MemberEvent;
 use super::super::member_io::{MemberIo, ProgramStart};
 use super::super::words::AgentRole;
-use super::agent::{AcpInput, AgentProcess};
+use super::agent::AgentProcess;
 use super::effect::Effect;
 use super::event::Event;
 use super::face::Face;
@@ -53,7 +53,7 @@ pub(in super::super) struct AcpDriver<'a, F = ()> {
     state: State,
     agent: AgentProcess,
     face: F,
-    queue: InputQueue<AcpInput>,
+    queue: InputQueue<Event>,
     _environment: KeptEnvironment,
     /// The start of the current turn: position in the journal, and time.
     turn_from: (JournalReader, Timestamp),
@@ -173,7 +173,7 @@ impl<'a> AcpDriver<'a> {
     /// Returns a function that ends the agent from another thread.
     pub(in super::super) fn ender(&self) -> impl FnOnce() + Send + 'static {
         let inputs = self.queue.inputs();
-        move || inputs.send(AcpInput::Left)
+        move || inputs.send(Event::Person(ConversationAction::Leave))
     }
 }
 
@@ -203,7 +203,9 @@ impl<F: Face> AcpDriver<'_, F> {
                 biased;
                 signal = signals.recv() => self.step(Event::Signal(signal)),
                 actions = self.face.next() => match actions {
-                    Some(actions) => self.handle_actions(actions),
+                    Some(actions) => {
+                        actions.into_iter().for_each(|action| self.step(Event::Person(action)));
+                    }
                     None => self.step(Event::Signal(Signal::Hangup)),
                 },
                 batch = self.queue.receive() => self.handle(batch),
@@ -216,27 +218,12 @@ impl<F: Face> AcpDriver<'_, F> {
         }
     }
 
-    fn handle_actions(&mut self, actions: Vec<ConversationAction>) {
-        for action in actions {
-            self.step(match action {
-                ConversationAction::Send(text) => Event::Typed(text),
-                ConversationAction::Cancel => Event::Cancelled,
-                ConversationAction::DropQueued => Event::Dropped,
-                ConversationAction::Answer { id, option } => Event::Chosen { id, option },
-                ConversationAction::Leave => Event::Left,
-            });
-        }
-    }
-
-    fn handle(&mut self, (topics, others): Batch<AcpInput>) {
-        for input in others {
-            match input {
-                AcpInput::Output(bytes) => {
-                    self.step(Event::Output(bytes));
-                    self.agent.chunk_handled();
-                }
-                AcpInput::Ended { code, said } => self.step(Event::Ended { code, said }),
-                AcpInput::Left => self.step(Event::Left),
+    fn handle(&mut self, (topics, others): Batch<Event>) {
+        for event in others {
+            let is_output = matches!(event, Event::Output(_));
+            self.step(event);
+            if is_output {
+                self.agent.chunk_handled();
             }
         }
         topics.iter().for_each(|topic| self.read(topic));

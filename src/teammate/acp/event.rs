@@ -1,7 +1,7 @@
 //! Inputs of the step of a member over ACP.
 
 use super::super::event::MemberEvent;
-use acp::QuestionId;
+use conversation::ConversationAction;
 use sys::signal::Signal;
 
 /// An input of the step.
@@ -10,19 +10,8 @@ pub(super) enum Event {
     Member(MemberEvent),
     /// Bytes from the agent's standard output.
     Output(Vec<u8>),
-    /// A person has typed this prompt in the pane.
-    Typed(String),
-    /// A person cancels the turn.
-    Cancelled,
-    /// A person drops the typed prompts that wait.
-    Dropped,
-    /// A person has answered a question in the pane with this option.
-    Chosen {
-        id: QuestionId,
-        option: String,
-    },
-    /// A person ends the program from its pane.
-    Left,
+    /// A request of the person in the pane, or that of the lead's loop to leave.
+    Person(ConversationAction),
     /// The agent has exited with this code, and its output has ended.
     Ended {
         code: i32,

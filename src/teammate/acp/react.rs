@@ -16,7 +16,7 @@ use acp::{
     AgentFailure, AgentInfo, AgentToolCall, EndedTurn, FailureKind, ModeChoice, Outcome,
     SessionReport, TokenUsage, ToolContent,
 };
-use conversation::ConversationStatus;
+use conversation::{ConversationAction, ConversationStatus};
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
@@ -67,11 +67,7 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
                 handle_report(state, report);
             }
         }
-        Event::Typed(text) => state.typed.push_back(text),
-        Event::Cancelled => drop(state.session.cancel()),
-        Event::Dropped => state.typed.clear(),
-        Event::Chosen { id, option } => ask::answer_in_pane(state, id, &option),
-        Event::Left => leave(state, 0),
+        Event::Person(action) => handle_action(state, action),
         Event::Member(event) => handle_member_event(state, event),
         Event::Ended { code, said } => handle_end(state, code, said),
         Event::Signal(signal) => leave(state, signal.exit_code()),
@@ -79,6 +75,16 @@ pub(super) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     }
     advance(state);
     std::mem::take(&mut state.effects)
+}
+
+fn handle_action(state: &mut State, action: ConversationAction) {
+    match action {
+        ConversationAction::Send(text) => state.typed.push_back(text),
+        ConversationAction::Cancel => drop(state.session.cancel()),
+        ConversationAction::DropQueued => state.typed.clear(),
+        ConversationAction::Answer { id, option } => ask::answer_in_pane(state, id, &option),
+        ConversationAction::Leave => leave(state, 0),
+    }
 }
 
 fn handle_member_event(state: &mut State, event: MemberEvent) {

@@ -148,7 +148,7 @@ impl Stage {
     }
 
     /// Starts the worker and accepts it once it has reported itself up, as a spawner does.
-    fn start_and_accept(&self) -> (JoinHandle<i32>, Inputs<WorkerInput>) {
+    fn start_and_accept(&self) -> (JoinHandle<i32>, Inputs<WorkerEvent>) {
         let worker = self.start();
         self.accept();
         worker
@@ -161,7 +161,7 @@ impl Stage {
             .expect("accepted");
     }
 
-    fn start(&self) -> (JoinHandle<i32>, Inputs<WorkerInput>) {
+    fn start(&self) -> (JoinHandle<i32>, Inputs<WorkerEvent>) {
         let queue = InputQueue::default();
         let inputs = queue.inputs();
         let process = WorkerProcess {
@@ -305,7 +305,7 @@ fn a_signal_ends_the_command_and_leaves_the_task_in_progress() {
     stage.tasks(&[(WAITS, &[])]);
     let (working, inputs) = stage.start_and_accept();
     stage.wait_up();
-    inputs.send(WorkerInput::Signal(Signal::Terminate));
+    inputs.send(WorkerEvent::Signal(Signal::Terminate));
     assert_eq!(working.join().expect("no panic"), 143);
     assert_eq!(
         ops::board::task::get(&stage.team, TaskId(1)).expect("a task").state,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use event_loop::InputQueue;
 use sys::clock::Deadline;
 
-use super::super::agent::{AcpInput, QUEUED, read_all};
+use super::super::agent::{QUEUED, read_all};
+use super::super::event::Event;
 
 /// Chunks of one byte, more of them than one round of a scheduler handles.
 const CHUNKS: usize = 50_000;
@@ -40,7 +41,7 @@ async fn ac_15_each_chunk_gives_its_place_back() {
         let (_, others) = batch.expect("the reader goes on");
         assert!(others.len() <= QUEUED, "{} chunks wait", others.len());
         for input in others {
-            assert!(matches!(input, AcpInput::Output(bytes) if bytes == b"x"));
+            assert!(matches!(input, Event::Output(bytes) if bytes == b"x"));
             assert_eq!(handled.try_recv(), Ok(()), "no token at chunk {received}");
             received += 1;
         }

@@ -266,7 +266,7 @@ fn ac_01_message_without_a_receipt_is_unread_after_the_agent_exits() {
         stage.mail("bob", "hello", "m1");
         stage.prompt();
         if is_asked {
-            stage.at(0, Event::Left);
+            stage.at(0, Event::Person(ConversationAction::Leave));
         }
         stage.exits(1, None);
         assert_eq!(stage.acknowledged, [""; 0]);

@@ -116,7 +116,7 @@ fn ac_09_request_that_ended_otherwise_needs_no_answer() {
 #[test]
 fn ac_09_agent_that_does_not_exit_is_left_after_15_s() {
     let ends = [
-        (Event::Left, 0),
+        (Event::Person(ConversationAction::Leave), 0),
         (Event::Signal(Signal::Terminate), Signal::Terminate.exit_code()),
         (Event::Member(MemberEvent::Over("the team is gone".to_owned())), 0),
     ];
@@ -143,7 +143,7 @@ fn ac_12_exit_withdraws_the_requests_of_open_questions() {
     let ends: [End; 3] = [
         |stage| stage.exits(137, None),
         |stage| {
-            stage.at(0, Event::Left);
+            stage.at(0, Event::Person(ConversationAction::Leave));
             stage.exits(0, None);
         },
         |stage| {
@@ -168,7 +168,7 @@ fn ac_26_answer_while_the_agent_is_ended_is_not_reported_as_taken() {
     let mut stage = Stage::working(false);
     let request = stage.asks_to_run(1);
     stage.take_ops();
-    stage.at(0, Event::Left);
+    stage.at(0, Event::Person(ConversationAction::Leave));
     let question = stage.open_question();
     stage.chooses(question, "once");
     stage.permit(LEAD, &request, Ok(()));
@@ -211,7 +211,7 @@ fn ac_12_files_that_fail_delay_the_end_by_5_s() {
 #[test]
 fn ac_12_end_after_the_exit_is_not_delayed_for_a_team_or_person_that_is_gone() {
     for event in [
-        Event::Left,
+        Event::Person(ConversationAction::Leave),
         Event::Signal(Signal::Terminate),
         Event::Member(MemberEvent::Over("the team is gone".to_owned())),
     ] {

@@ -25,6 +25,7 @@ use super::face::ConversationUpdate;
 use super::react::react;
 use super::state::{AgentFacts, State};
 use acp::{QuestionId, Session, SessionStart};
+use conversation::ConversationAction;
 use fixture::sample;
 use model::decisions::request::ShutdownRequest;
 use model::id::{LEAD, MemberName, RequestId, TeamName};
@@ -377,11 +378,12 @@ impl Stage {
     // The pane.
 
     fn types(&mut self, text: &str) {
-        self.at(0, Event::Typed(text.to_owned()));
+        self.at(0, Event::Person(ConversationAction::Send(text.to_owned())));
     }
 
     fn chooses(&mut self, id: QuestionId, option: &str) {
-        self.at(0, Event::Chosen { id, option: option.to_owned() });
+        let option = option.to_owned();
+        self.at(0, Event::Person(ConversationAction::Answer { id, option }));
     }
 
     // What has happened.

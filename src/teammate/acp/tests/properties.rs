@@ -134,7 +134,7 @@ impl Stage {
                 self.chooses(question.unwrap_or(QuestionId(99)), options[option]);
             }
             Step::Type => self.types("typed"),
-            Step::Cancel => self.at(0, Event::Cancelled),
+            Step::Cancel => self.at(0, Event::Person(ConversationAction::Cancel)),
             Step::SetMode(mode) => {
                 let text = json!({"type": "mode_set_request", "mode": mode}).to_string();
                 self.mail(LEAD, &text, &format!("mode-{number}"));
@@ -168,7 +168,7 @@ impl Stage {
             }
             Step::Sleep => drop(self.sleep()),
             Step::End(0) => self.exits(1, None),
-            Step::End(1) => self.at(0, Event::Left),
+            Step::End(1) => self.at(0, Event::Person(ConversationAction::Leave)),
             Step::End(2) => self.at(0, Event::Signal(Signal::Terminate)),
             Step::End(3) => self.at(0, Event::Member(MemberEvent::Over("gone".to_owned()))),
             Step::End(_) => {}

@@ -181,7 +181,7 @@ fn ac_04_withdrawn_question_ends_its_request() {
     type End = fn(&mut Stage);
     let ends: [End; 3] = [
         |stage| stage.withdraws(1),
-        |stage| stage.at(0, Event::Cancelled),
+        |stage| stage.at(0, Event::Person(ConversationAction::Cancel)),
         |stage| stage.stops("end_turn"),
     ];
     for end in ends {

@@ -75,7 +75,7 @@ fn ac_06_turn_that_stops_early_is_reported_as_failed() {
 #[test]
 fn ac_06_cancelled_turn_is_not_reported_as_failed() {
     let mut stage = Stage::working(false);
-    stage.at(0, Event::Cancelled);
+    stage.at(0, Event::Person(ConversationAction::Cancel));
     stage.take("session/cancel");
     // qwen answers so.
     stage.fails(-32603, "Request was aborted.");
@@ -202,7 +202,7 @@ fn ac_08_call_of_this_side_does_not_end_the_silence() {
     let mut stage = Stage::working(false);
     stage.sleep();
     assert_eq!(remarks(&mut stage).len(), 1);
-    stage.at(0, Event::Cancelled);
+    stage.at(0, Event::Person(ConversationAction::Cancel));
     stage.mail(LEAD, r#"{"type":"mode_set_request","mode":"plan"}"#, "mode");
     assert_eq!(remarks(&mut stage), []);
     assert!(stage.state.shown.silent_since.is_some());

@@ -186,7 +186,7 @@ fn ac_07_urgent_message_without_a_reply_is_a_prompt_after_its_turn() {
         |stage| stage.stops("end_turn"),
         |stage| stage.fails(-32603, "Internal error"),
         |stage| {
-            stage.at(0, Event::Cancelled);
+            stage.at(0, Event::Person(ConversationAction::Cancel));
             stage.stops("cancelled");
         },
     ];
