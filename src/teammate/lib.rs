@@ -15,7 +15,7 @@ mod state;
 mod words;
 mod wrap;
 
-pub use acp::{ConversationUpdate, Face};
+pub use acp::{AcpDriver, ConversationUpdate, Face};
 pub use driver::worker;
 pub use member_io::MemberRun;
-pub use run::{AcpLead, RunningAgentLead, serve_member, start_acp_lead, start_agent_lead};
+pub use run::{RunningAgentLead, serve_member, start_acp_lead, start_agent_lead};

@@ -1,8 +1,6 @@
 //! Starts the program of a member or of an agent lead, wrapped or over ACP, as its profile says.
 
-use std::io;
-
-use crate::acp::{self, AcpDriver, Face, SessionOptions};
+use crate::acp::{self, AcpDriver, SessionOptions};
 use crate::member_io::{MemberRun, ProgramStart};
 use crate::words::AgentRole;
 use crate::wrap::{self, WrapperDriver};
@@ -47,15 +45,9 @@ pub fn serve_member(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i
 
 /// A running agent lead: an agent that leads the team. The lead's own loop runs beside it.
 pub enum RunningAgentLead<'a> {
-    Wrapped(Box<WrappedLead<'a>>),
-    Acp(Box<AcpLead<'a>>),
+    Wrapped(Box<WrapperDriver<'a>>),
+    Acp(Box<AcpDriver<'a>>),
 }
-
-/// An agent lead whose program is wrapped.
-pub struct WrappedLead<'a>(WrapperDriver<'a>);
-
-/// An agent lead over ACP.
-pub struct AcpLead<'a>(AcpDriver<'a>);
 
 /// Starts the program inside our terminal. Must be called on the main thread before other threads
 /// exist.
@@ -71,8 +63,7 @@ pub fn start_agent_lead<'a>(
     if agent.profile.runs == Runs::Acp {
         return Ok(RunningAgentLead::Acp(Box::new(start_acp_lead(ctx, team, agent)?)));
     }
-    let driver = wrap::open(ctx, team, start_of(agent))?;
-    Ok(RunningAgentLead::Wrapped(Box::new(WrappedLead(driver))))
+    Ok(RunningAgentLead::Wrapped(Box::new(wrap::open(ctx, team, start_of(agent))?)))
 }
 
 fn start_of(agent: &AgentLead) -> ProgramStart {
@@ -96,25 +87,12 @@ pub fn start_acp_lead<'a>(
     ctx: &'a Context,
     team: &'a TeamStore,
     agent: &AgentLead,
-) -> Result<AcpLead<'a>, OpsError> {
+) -> Result<AcpDriver<'a>, OpsError> {
     // Without a mode, some agents decide about permissions by themselves.
     let words = agent.profile.mode_words(Mode::Default);
     let mode = words.and_then(|words| words.first().cloned());
     let session = SessionOptions { mode, ..SessionOptions::default() };
-    Ok(AcpLead(acp::open(ctx, team, start_of(agent), session)?))
-}
-
-impl AcpLead<'_> {
-    /// Serves the program until it exits, in a view that is opened inside the runtime. Returns its
-    /// exit code, or that of the signal that ended this process.
-    pub fn serve_in<F: Face>(self, open: impl FnOnce() -> io::Result<F>) -> i32 {
-        self.0.serve_in(open)
-    }
-
-    /// Returns a function that ends the program from another thread.
-    pub fn ender(&self) -> impl FnOnce() + Send + 'static {
-        self.0.ender()
-    }
+    acp::open(ctx, team, start_of(agent), session)
 }
 
 impl RunningAgentLead<'_> {
@@ -122,16 +100,16 @@ impl RunningAgentLead<'_> {
     /// this process.
     pub fn serve(self) -> i32 {
         match self {
-            RunningAgentLead::Wrapped(lead) => lead.0.serve(),
-            RunningAgentLead::Acp(lead) => lead.0.serve(),
+            RunningAgentLead::Wrapped(lead) => lead.serve(),
+            RunningAgentLead::Acp(lead) => lead.serve(),
         }
     }
 
     /// Returns a function that ends the program from another thread.
     pub fn ender(&self) -> Box<dyn FnOnce() + Send + 'static> {
         match self {
-            RunningAgentLead::Wrapped(lead) => Box::new(lead.0.ender()),
-            RunningAgentLead::Acp(lead) => Box::new(lead.0.ender()),
+            RunningAgentLead::Wrapped(lead) => Box::new(lead.ender()),
+            RunningAgentLead::Acp(lead) => Box::new(lead.ender()),
         }
     }
 }

@@ -48,7 +48,7 @@ pub(in super::super) struct SessionOptions {
 }
 
 /// A running agent; `F` is the person's view of it.
-pub(in super::super) struct AcpDriver<'a, F = ()> {
+pub struct AcpDriver<'a, F = ()> {
     io: MemberIo<'a>,
     state: State,
     agent: AgentProcess,
@@ -155,8 +155,9 @@ impl<'a> AcpDriver<'a> {
         self.serve_in(|| Pane::enter(options))
     }
 
-    /// The same in another view, which is opened inside the runtime.
-    pub(in super::super) fn serve_in<F: Face>(self, open: impl FnOnce() -> io::Result<F>) -> i32 {
+    /// Serves the agent until it exits, in a view that is opened inside the runtime. Returns the
+    /// exit code, or that of the signal that ended this process.
+    pub fn serve_in<F: Face>(self, open: impl FnOnce() -> io::Result<F>) -> i32 {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime needs no more than this process has");
         runtime.block_on(async {
@@ -171,7 +172,7 @@ impl<'a> AcpDriver<'a> {
     }
 
     /// Returns a function that ends the agent from another thread.
-    pub(in super::super) fn ender(&self) -> impl FnOnce() + Send + 'static {
+    pub fn ender(&self) -> impl FnOnce() + Send + 'static {
         let inputs = self.queue.inputs();
         move || inputs.send(Event::Person(ConversationAction::Leave))
     }

@@ -14,7 +14,8 @@ mod react;
 mod state;
 mod terminal;
 
-pub(super) use driver::{AcpDriver, SessionOptions, open};
+pub use driver::AcpDriver;
+pub(super) use driver::{SessionOptions, open};
 pub use face::{ConversationUpdate, Face};
 
 #[cfg(test)]

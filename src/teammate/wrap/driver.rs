@@ -33,7 +33,8 @@ const RESTLESS: Duration = Duration::from_millis(250);
 /// Number of screen rows reported at the end of a turn.
 const LAST_ROWS: usize = 5;
 
-pub(in super::super) struct WrapperDriver<'a> {
+/// A running program that is wrapped.
+pub struct WrapperDriver<'a> {
     io: MemberIo<'a>,
     profile: Profile,
     state: State,
