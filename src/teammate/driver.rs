@@ -87,7 +87,7 @@ async fn work(
     let mut sweep = Deadline::after(interval);
     driver.step(WorkerEvent::Tick);
     loop {
-        if let Some(code) = driver.state.end() {
+        if let Some(code) = driver.state.end {
             return Ok(code);
         }
         driver.run_turn(sweep.remaining()).await;
@@ -128,7 +128,7 @@ impl WorkerDriver<'_> {
         }
         // The roster matters only to a member that is not on it and therefore cannot read mail.
         let is_relevant = *topic != Topic::Roster || self.state.mail_due || !self.io.team.exists();
-        if self.state.end().is_some() || !is_relevant {
+        if self.state.end.is_some() || !is_relevant {
             return;
         }
         match self.io.read(topic, self.state.pending()) {

@@ -265,11 +265,6 @@ impl WorkerState {
         }
     }
 
-    /// The exit code, once the worker is done.
-    pub(crate) fn end(&self) -> Option<i32> {
-        self.end
-    }
-
     /// The time of the next `Tick`, if any.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
         if let Some(leaving) = self.leaving {

@@ -195,11 +195,11 @@ fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
             said
         ]
     );
-    assert_eq!(state.end(), None);
+    assert_eq!(state.end, None);
     // After its agreement the worker claims nothing.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     assert_eq!(react(&mut state, done(), NOW), []);
-    assert_eq!(state.end(), Some(0));
+    assert_eq!(state.end, Some(0));
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_failed_agreement_is_retried_until_it_is_sent() {
     react(&mut state, asks("team-lead", &request(30)), NOW);
     let effects = react(&mut state, Event::Member(MemberEvent::Done(Err(failure(false)))), NOW);
     assert_eq!(effects, [Effect::Print("ann of checks: no luck".to_owned())]);
-    assert_eq!((state.end(), state.next_tick()), (None, Some(NOW.plus_ms(1000))));
+    assert_eq!((state.end, state.next_tick()), (None, Some(NOW.plus_ms(1000))));
     // The same failure is not printed again.
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)).len(), 1);
     assert_eq!(
@@ -217,7 +217,7 @@ fn a_failed_agreement_is_retried_until_it_is_sent() {
     );
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(2000)).len(), 1);
     react(&mut state, done(), NOW.plus_ms(2000));
-    assert_eq!(state.end(), Some(0));
+    assert_eq!(state.end, Some(0));
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
                 Effect::Member(MemberEffect::Acknowledge(ids)),
             ];
             assert_eq!(effects, expected);
-            assert_eq!((state.end(), to_say(&state)), (None, vec![]));
+            assert_eq!((state.end, to_say(&state)), (None, vec![]));
         }
     }
 }
@@ -284,7 +284,7 @@ fn sd_21_worker_that_is_asked_ends_its_command_and_gives_its_task_back() {
     react(&mut state, Event::LetGo(Ok(())), later);
     assert_eq!(to_say(&state), ["approved"]);
     assert_eq!(say_all(&mut state, later), []);
-    assert_eq!(state.end(), Some(0));
+    assert_eq!(state.end, Some(0));
 }
 
 /// TK-19: a command that has reached its limit fails its task, whatever it exits with.
@@ -541,7 +541,7 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
     for (signal, code) in table {
         let mut state = idle();
         assert_eq!(react(&mut state, Event::Signal(signal), NOW), []);
-        assert_eq!(state.end(), Some(code));
+        assert_eq!(state.end, Some(code));
 
         let mut state = busy();
         assert_eq!(
@@ -549,24 +549,24 @@ fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
             [Effect::Cancel { grace_ms: 2000 }]
         );
         assert_eq!(react(&mut state, Event::Signal(Signal::Terminate), NOW), []);
-        assert_eq!(state.end(), None);
+        assert_eq!(state.end, None);
         let effects = react(&mut state, ended(1), NOW.plus_ms(2000));
         assert_eq!(effects, [Effect::Print("── task #3 interrupted after 2.0s".to_owned())]);
-        assert_eq!(state.end(), Some(code));
+        assert_eq!(state.end, Some(code));
     }
     // A command that does not end must not keep the worker from exiting.
     let mut state = busy();
     react(&mut state, Event::Signal(Signal::Terminate), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(6000)));
     react(&mut state, Event::Tick, NOW.plus_ms(6000));
-    assert_eq!(state.end(), Some(143));
+    assert_eq!(state.end, Some(143));
     // Nor does a clock that is set back meanwhile.
     let mut state = busy();
     react(&mut state, Event::Signal(Signal::Terminate), NOW);
     react(&mut state, Event::Tick, Timestamp(5));
     assert_eq!(state.next_tick(), Some(Timestamp(6005)));
     react(&mut state, Event::Tick, Timestamp(6005));
-    assert_eq!(state.end(), Some(143));
+    assert_eq!(state.end, Some(143));
 }
 
 #[test]
@@ -577,5 +577,5 @@ fn the_worker_exits_when_its_team_is_gone() {
     assert_eq!(react(&mut state, over(), NOW), [said, Effect::Cancel { grace_ms: 2000 }]);
     assert_eq!(react(&mut state, over(), NOW), []);
     react(&mut state, ended(1), NOW);
-    assert_eq!(state.end(), Some(0));
+    assert_eq!(state.end, Some(0));
 }

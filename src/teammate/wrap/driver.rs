@@ -114,7 +114,7 @@ impl WrapperDriver<'_> {
         self.step(Event::Tick);
         self.read(&Topic::Everything);
         loop {
-            if let Some(code) = self.state.end() {
+            if let Some(code) = self.state.end {
                 return code;
             }
             let now = ops::now();

@@ -291,11 +291,6 @@ impl State {
         self.effects.push(Effect::Member(MemberEffect::Acknowledge(ids)));
     }
 
-    /// The exit code, once the wrapper is done.
-    pub(super) fn end(&self) -> Option<i32> {
-        self.end
-    }
-
     /// Ids of the requests that await an answer.
     pub(super) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending

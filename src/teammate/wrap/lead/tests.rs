@@ -118,7 +118,7 @@ fn the_program_outlives_its_team() {
     );
     assert_eq!(react(&mut state, Event::Staged(Ok(())), START.plus_ms(502)), []);
     assert_eq!(react(&mut state, Event::Tick, START.plus_ms(60_000)), []);
-    assert_eq!(state.end(), None);
+    assert_eq!(state.end, None);
     react(&mut state, Event::Ended(7), START.plus_ms(60_001));
-    assert_eq!(state.end(), Some(7));
+    assert_eq!(state.end, Some(7));
 }
