@@ -93,12 +93,9 @@ pub fn ask_permission(
         request_id: request_id.clone(),
         agent_id: Some(name.to_string()),
         tool_name: wanted.tool,
-        tool_use_id: None,
         description: wanted.description,
         input: wanted.input,
-        permission_suggestions: Vec::new(),
-        answered_by: None,
-        is_dialog: false,
+        ..PermissionRequest::default()
     });
     Post::report(team, name, message).send(team)?;
     let id = RequestId::parse(&request_id)?;

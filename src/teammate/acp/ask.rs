@@ -64,9 +64,7 @@ fn permission(
         tool_use_id: Some(tool.id.clone()),
         description: described,
         input,
-        permission_suggestions: Vec::new(),
-        answered_by: None,
-        is_dialog: false,
+        ..PermissionRequest::default()
     }
 }
 

@@ -98,12 +98,11 @@ fn file(state: &mut State, dialog: Dialog) {
         request_id: id.to_string(),
         agent_id: Some(state.me.name.to_string()),
         tool_name,
-        tool_use_id: None,
         description: Some(dialog.asked.text.clone()),
         input: serde_json::Value::Object(serde_json::Map::new()),
-        permission_suggestions: Vec::new(),
         answered_by: Some(by),
         is_dialog,
+        ..PermissionRequest::default()
     };
     state.outbox.push(OutboundOp::Send(Box::new(Message::PermissionRequest(asked))));
     state.dialogs.filed.push(id.clone());

@@ -9,7 +9,7 @@ use super::fields::{self, KeyCase, boolean, lenient, lenient_list, object, text,
 use crate::wire::{self, Object};
 
 /// Member → lead: asks for permission to use a tool with this input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PermissionRequest {
     /// `perm-<ms>-<rand>` (observed).
     #[serde(alias = "requestId", deserialize_with = "text")]
