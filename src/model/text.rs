@@ -2,7 +2,7 @@
 //! program passes through here before it reaches a terminal (SEC-10).
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// Returns the text as one line. Tabs become spaces; other control characters (escapes, line
 /// breaks, C1, bidirectional overrides) become visible marks, so nothing is dropped silently.
@@ -101,6 +101,11 @@ pub fn short(foreign: &str, max: usize) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// Returns the words after a colon, to be appended; nothing without words.
+pub fn after_colon(words: Option<impl Display>) -> String {
+    words.map(|words| format!(": {words}")).unwrap_or_default()
 }
 
 /// Returns the last `max` lines, not counting trailing empty ones.

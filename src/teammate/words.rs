@@ -73,11 +73,9 @@ fn sandbox_words(answer: &SandboxPermissionResponse) -> String {
 
 fn assignment_text(assignment: &TaskAssignment) -> String {
     let TaskAssignment { task_id: id, subject, description, .. } = assignment;
-    let subject = subject.as_deref().map(|subject| format!(" \"{}\"", one_line(subject)));
-    // On one line: some programs accept no line breaks.
-    let words = description.as_deref().unwrap_or_default().split_whitespace();
-    let about = text::short(&words.collect::<Vec<_>>().join(" "), WORDS);
-    let about = if about.is_empty() { about } else { format!(": {about}") };
+    let subject = subject.as_deref().map(|words| format!(" \"{}\"", one_line(words, REASON)));
+    let about = description.as_deref().map(|words| one_line(words, WORDS));
+    let about = text::after_colon(about.filter(|about| !about.is_empty()));
     format!(
         "Task #{id}{} is assigned to you{about}. `phalanx task get {id}` shows the whole task.",
         subject.unwrap_or_default()
@@ -86,8 +84,7 @@ fn assignment_text(assignment: &TaskAssignment) -> String {
 
 fn plan_words(answer: &PlanApprovalResponse) -> String {
     let id = &answer.request_id;
-    let feedback =
-        answer.feedback.as_deref().map(|text| format!(": {}", one_line(text))).unwrap_or_default();
+    let feedback = text::after_colon(answer.feedback.as_deref().map(|why| one_line(why, REASON)));
     if answer.approved {
         return format!("Your plan `{id}` is approved{feedback}. Carry it out now.");
     }
@@ -105,14 +102,15 @@ fn permission_words(answer: &PermissionResponse) -> String {
             format!("Your request `{id}` is allowed{}.", input.unwrap_or_default())
         }
         PermissionVerdict::Denied { error } => {
-            format!("Your request `{id}` is denied: {}. Do not do it.", one_line(error))
+            format!("Your request `{id}` is denied: {}. Do not do it.", one_line(error, REASON))
         }
     }
 }
 
-/// Joins the text to one line, since some programs accept no line breaks.
-fn one_line(reason: &str) -> String {
-    text::short(&reason.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
+/// Joins the text to one line of at most `most` characters, since some programs accept no line
+/// breaks.
+fn one_line(words: &str, most: usize) -> String {
+    text::short(&words.split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
 /// Rewrites status messages of members as plain text; other messages are unchanged.
@@ -149,22 +147,19 @@ fn idle_text(notice: &IdleNotification) -> String {
         format!(" My last task: #{id}{status}.")
     });
     let failure = failure_reason.as_deref().map(|why| format!(" I failed: {why}."));
-    // On one line: some programs accept no line breaks.
-    let result =
-        summary.as_deref().map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
+    let result = summary.as_deref().map(|words| one_line(words, WORDS));
     let result = result.map(|words| format!(" Result of my turn: {words}"));
     let whole = ["I am idle.".to_owned()].into_iter().chain(task).chain(failure).chain(result);
     text::short(&whole.collect::<String>(), WORDS)
 }
 
 fn refusal_text(message: &ShutdownRejected) -> String {
-    let reason = message.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
+    let reason = text::after_colon(message.reason.as_deref());
     text::short(&format!("I refuse to shut down{reason}"), WORDS)
 }
 
 fn completed_text(message: &TaskCompleted) -> String {
-    let subject =
-        message.task_subject.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
+    let subject = text::after_colon(message.task_subject.as_deref());
     text::short(&format!("I completed task #{}{subject}.", message.task_id), WORDS)
 }
 

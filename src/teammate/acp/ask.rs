@@ -291,8 +291,8 @@ fn decide(
             (true, None) => "approved by the lead, but it has no option to allow it once",
             (false, _) => "denied by the lead",
         };
-        let reason = reason.map(|reason| format!(": {}", text::short(&reason, REASON)));
-        state.typed.push_back(format!("{what} was {verdict}{}", reason.unwrap_or_default()));
+        let reason = text::after_colon(reason.map(|reason| text::short(&reason, REASON)));
+        state.typed.push_back(format!("{what} was {verdict}{reason}"));
     }
     if is_allowed { AnswerEffect::Allowed } else { AnswerEffect::NotAllowed }
 }

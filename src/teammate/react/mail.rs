@@ -74,11 +74,7 @@ fn handle_shutdown_request(
 ) {
     match accept(&state.me, &mut state.honoured, from, asked, requests) {
         Ok(request) => {
-            let reason = asked
-                .reason
-                .as_ref()
-                .map(|reason| format!(": {}", text::line(reason)))
-                .unwrap_or_default();
+            let reason = text::after_colon(asked.reason.as_deref().map(text::line));
             state.print(format!("{LEAD} requests shutdown{reason}"));
             state.pending.push(request);
         }
@@ -158,11 +154,7 @@ fn handle_plan_answer(state: &mut WorkerState, answer: &PlanApprovalResponse) {
         state.work = Work::Approved(job.clone());
         return;
     }
-    let why = answer
-        .feedback
-        .as_deref()
-        .map(|why| format!(": {}", text::short(why, 500)))
-        .unwrap_or_default();
+    let why = text::after_colon(answer.feedback.as_deref().map(|why| text::short(why, 500)));
     let tail = format!("the lead rejected the plan{why}");
     state.effects.push(WorkerEffect::Print(format!("── task #{}: {tail}", job.id)));
     let outcome = CommandOutcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };

@@ -22,10 +22,7 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
 
 fn shutdown_words(asked: ShutdownRequestBody) -> String {
     let id = asked.request_id;
-    let why = asked
-        .reason
-        .map(|reason| format!(": {}", text::short(&reason, REASON)))
-        .unwrap_or_default();
+    let why = text::after_colon(asked.reason.map(|reason| text::short(&reason, REASON)));
     let limit = asked.deadline_seconds.map(|s| format!(" within {s} s")).unwrap_or_default();
     // On one line: some programs accept no line breaks.
     format!(
