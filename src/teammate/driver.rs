@@ -10,7 +10,7 @@ use super::event::{OpFailure, WorkerEvent};
 use super::member_io::{self, MemberIo, MemberRun};
 use super::react::react;
 use super::sources;
-use super::state::{Me, WorkerState};
+use super::state::WorkerState;
 use event_loop::{BLIND_SWEEP, InputQueue, SWEEP};
 use launcher::command::{self, Canceller, WorkerScreen};
 use model::board::task::{CommandOutcome, Task, TaskAction};
@@ -67,13 +67,8 @@ async fn work(
         ops::views::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
     let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::members::status::record(team, &me.name)?;
-    let myself = Me {
-        name: me.name.clone(),
-        incarnation: me.incarnation.clone(),
-        team: team.name().clone(),
-        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
-        backend: record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire(),
-    };
+    let backend = record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire();
+    let myself = me.identity(ctx, team, backend);
     let state = WorkerState::new(myself, record.as_ref().is_some_and(|record| record.request.plan));
     let role = record.and_then(|record| record.request.role);
     process.screen.line(&format!("{}: waiting for tasks", state.who()));

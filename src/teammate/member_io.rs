@@ -27,6 +27,20 @@ pub struct MemberRun {
     pub incarnation: Incarnation,
 }
 
+impl MemberRun {
+    /// Returns who and where the member is, as messages say it.
+    pub(super) fn identity(&self, ctx: &Context, team: &TeamStore, backend: &'static str) -> Me {
+        let pane = ctx.caller.var("TMUX_PANE");
+        Me {
+            name: self.name.clone(),
+            incarnation: self.incarnation.clone(),
+            team: team.name().clone(),
+            pane: pane.map(|pane| pane.to_string_lossy().into_owned()),
+            backend,
+        }
+    }
+}
+
 /// Parameters for starting the program of a member or of an agent lead.
 pub(super) struct ProgramStart {
     pub(super) me: MemberRun,
@@ -34,23 +48,8 @@ pub(super) struct ProgramStart {
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) role: AgentRole,
-    /// The pane according to `$TMUX_PANE`.
-    pub(super) pane: Option<String>,
     /// The backend's name in the team file.
     pub(super) backend: &'static str,
-}
-
-impl ProgramStart {
-    /// Returns who and where the member is, as messages say it.
-    pub(super) fn identity(&self, team: &TeamStore) -> Me {
-        Me {
-            name: self.me.name.clone(),
-            incarnation: self.me.incarnation.clone(),
-            team: team.name().clone(),
-            pane: self.pane.clone(),
-            backend: self.backend,
-        }
-    }
 }
 
 /// The files of the team, as far as they concern one run of a member.

@@ -32,7 +32,6 @@ pub fn serve_member(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i
         argv: record.request.command_line(),
         env: ctx.caller.env.clone(),
         role: AgentRole::Teammate,
-        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
         backend: record.backend.wire(),
     };
     if start.profile.runs == Runs::Acp {
@@ -73,7 +72,6 @@ fn start_of(agent: &AgentLead) -> ProgramStart {
         argv: agent.argv.clone(),
         env: agent.env.clone(),
         role: AgentRole::Lead,
-        pane: None,
         backend: "",
     }
 }

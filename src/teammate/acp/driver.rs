@@ -69,7 +69,7 @@ pub(in super::super) fn open<'a>(
     start: ProgramStart,
     session: SessionOptions,
 ) -> Result<AcpDriver<'a>, OpsError> {
-    let myself = start.identity(team);
+    let myself = start.me.identity(ctx, team, start.backend);
     let ProgramStart { me, profile, argv, env, role, .. } = start;
     let cwd = ctx.caller.cwd.clone();
     let in_doubt = match role {

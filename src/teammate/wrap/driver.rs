@@ -64,7 +64,7 @@ pub(in super::super) fn open<'a>(
     team: &'a TeamStore,
     start: ProgramStart,
 ) -> Result<WrapperDriver<'a>, OpsError> {
-    let myself = start.identity(team);
+    let myself = start.me.identity(ctx, team, start.backend);
     let ProgramStart { me, profile, argv, env, role, .. } = start;
     let cwd = ctx.caller.cwd.clone();
     // Its first prompt, if that is the value of its last option.
