@@ -7,7 +7,7 @@ use super::effect::{MemberEffect, OutboundOp};
 use super::event::{MemberEvent, OpFailure};
 use super::state::{LONG_PAUSE_MS, Me, PAUSE_MS};
 use model::decisions::request::ShutdownRequest;
-use model::mail::protocol::{IdleNotification, Message};
+use model::mail::protocol::Message;
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::rate_limit::LimitHit;
 use model::members::record::UNRECOGNISED;
@@ -70,6 +70,11 @@ impl MemberOutbox {
         self.queue.push_back(op);
     }
 
+    /// Queues a message to the lead.
+    pub(super) fn send(&mut self, message: Message) {
+        self.push(OutboundOp::Send(Box::new(message)));
+    }
+
     /// Returns the next effect: the first operation, or the read of the mail.
     pub(super) fn next(&mut self, now: Timestamp) -> Option<MemberEffect> {
         if !self.is_ready(now) {
@@ -124,7 +129,7 @@ impl MemberOutbox {
     ) -> bool {
         let asked = !pending.is_empty();
         for request in pending.drain(..) {
-            self.push(OutboundOp::Send(Box::new(me.agreement(&request, now))));
+            self.send(me.agreement(&request, now));
         }
         asked
     }
@@ -241,7 +246,7 @@ impl MemberOutbox {
             Activity::Undelivered(why) => {
                 self.push(OutboundOp::Remark(Some(format!("blocked: undelivered: {why}"))));
                 let text = format!("Mail for {0} waits: {why}; see `phalanx peek {0}`.", me.name);
-                self.push(OutboundOp::Send(Box::new(Message::Text(text))));
+                self.send(Message::Text(text));
             }
             // Until acceptance the spawner changes the state.
             _ if !self.accepted => {}
@@ -268,22 +273,11 @@ impl MemberOutbox {
                     _ => None,
                 };
                 if has_ended_turn {
-                    self.push(OutboundOp::Send(Box::new(idle_notice(me, failure, now))));
+                    self.send(Message::IdleNotification(me.idle_notice(failure, now)));
                 }
             }
         }
     }
-}
-
-fn idle_notice(me: &Me, failure: Option<String>, now: Timestamp) -> Message {
-    let reason = if failure.is_some() { "failed" } else { "available" };
-    Message::IdleNotification(IdleNotification {
-        from: Some(me.name.to_string()),
-        timestamp: Some(now.iso()),
-        idle_reason: Some(reason.to_owned()),
-        failure_reason: failure,
-        ..IdleNotification::default()
-    })
 }
 
 /// Returns the part of a reason before the rule, or before the time of the next try: for example

@@ -103,15 +103,13 @@ fn propose(state: &mut WorkerState, task: &Task) {
     let dir = task.extra.cwd.as_deref().map(|dir| format!("\n\nin {dir}")).unwrap_or_default();
     let plan = format!("# Run task #{}: {}\n\n    {}{dir}\n", task.id, task.subject, job.command);
     state.print(format!("{}: waiting for approval of {}", state.who(), job.title()));
-    state.outbound.push_back(OutboundOp::Send(Box::new(Message::PlanApprovalRequest(
-        PlanApprovalRequest {
-            from: Some(state.me.name.to_string()),
-            timestamp: Some(state.now.iso()),
-            plan_file_path: None,
-            plan_content: Some(plan),
-            request_id: request_id.clone(),
-        },
-    ))));
+    state.send(Message::PlanApprovalRequest(PlanApprovalRequest {
+        from: Some(state.me.name.to_string()),
+        timestamp: Some(state.now.iso()),
+        plan_file_path: None,
+        plan_content: Some(plan),
+        request_id: request_id.clone(),
+    }));
     state.idle_reported = false;
     state.check_due = false;
     state.work = Work::Proposed(job, request_id);
@@ -152,18 +150,14 @@ fn rest(state: &mut WorkerState) {
     }
     let last = state.last.take();
     let failure = last.as_ref().and_then(|last| last.failure.clone());
-    let word = |good: &str| if failure.is_some() { "failed".to_owned() } else { good.to_owned() };
+    let status = if failure.is_some() { "failed" } else { "resolved" };
     let notice = IdleNotification {
-        from: Some(state.me.name.to_string()),
-        timestamp: Some(state.now.iso()),
-        idle_reason: Some(word("available")),
-        completed_status: last.as_ref().map(|_| word("resolved")),
+        completed_status: last.as_ref().map(|_| status.to_owned()),
         completed_task_id: last.map(|last| last.id.to_string()),
-        failure_reason: failure.clone(),
-        ..IdleNotification::default()
+        ..state.me.idle_notice(failure, state.now)
     };
     state.outbound.push_back(OutboundOp::MoveOn(Cause::Rest, None));
-    state.outbound.push_back(OutboundOp::Send(Box::new(Message::IdleNotification(notice))));
+    state.send(Message::IdleNotification(notice));
     state.print(format!("{}: waiting for tasks", state.who()));
 }
 
@@ -212,15 +206,12 @@ fn handle_task_end(state: &mut WorkerState, result: Result<(), OpFailure>) {
     match result {
         Ok(()) => {
             if failure.is_none() {
-                let message = TaskCompleted {
+                state.send(Message::TaskCompleted(TaskCompleted {
                     from: Some(state.me.name.to_string()),
                     task_id: job.id.to_string(),
                     task_subject: Some(job.subject.clone()),
                     timestamp: Some(state.now.iso()),
-                };
-                state
-                    .outbound
-                    .push_back(OutboundOp::Send(Box::new(Message::TaskCompleted(message))));
+                }));
             }
             state.last = Some(LastTask { id: job.id, failure });
         }
@@ -245,12 +236,7 @@ fn handle_refusal(state: &mut WorkerState, reason: String) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
     state.effects.push(WorkerEffect::Print(reason.clone()));
-    *outcome = CommandOutcome {
-        exit_code: None,
-        signal: None,
-        tail: reason,
-        elapsed_ms: outcome.elapsed_ms,
-    };
+    *outcome = CommandOutcome { exit_code: None, signal: None, tail: reason, ..*outcome };
 }
 
 fn handle_done(state: &mut WorkerState, result: Result<(), OpFailure>) {
@@ -347,8 +333,7 @@ fn answer_requests(state: &mut WorkerState) {
         Work::Idle if state.asked == Some(Outstanding::Claim) => {}
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for request in std::mem::take(&mut state.pending) {
-                let answer = state.me.agreement(&request, state.now);
-                state.outbound.push_back(OutboundOp::Send(Box::new(answer)));
+                state.send(state.me.agreement(&request, state.now));
                 state.agreed = true;
             }
         }

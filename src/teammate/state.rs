@@ -7,7 +7,7 @@ use super::event::{OpFailure, Requests};
 use model::board::task::{CommandOutcome, Task};
 use model::decisions::request::ShutdownRequest;
 use model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
-use model::mail::protocol::{Message, ShutdownApproved, ShutdownStatus};
+use model::mail::protocol::{IdleNotification, Message, ShutdownApproved, ShutdownStatus};
 use model::text;
 use model::time::Timestamp;
 
@@ -41,6 +41,18 @@ impl Me {
             pending_work: Vec::new(),
             artifacts_committed: None,
         })
+    }
+
+    /// Returns the message that the member is idle, after a failure if that is given.
+    pub(super) fn idle_notice(&self, failure: Option<String>, now: Timestamp) -> IdleNotification {
+        let reason = if failure.is_some() { "failed" } else { "available" };
+        IdleNotification {
+            from: Some(self.name.to_string()),
+            timestamp: Some(now.iso()),
+            idle_reason: Some(reason.to_owned()),
+            failure_reason: failure,
+            ..IdleNotification::default()
+        }
     }
 }
 
@@ -247,6 +259,11 @@ impl WorkerState {
         if self.asked == Some(what) {
             self.asked = None;
         }
+    }
+
+    /// Queues a message to the lead.
+    pub(super) fn send(&mut self, message: Message) {
+        self.outbound.push_back(OutboundOp::Send(Box::new(message)));
     }
 
     /// Prints a text in the pane.

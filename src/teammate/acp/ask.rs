@@ -42,7 +42,7 @@ pub(super) fn file(state: &mut State, question: &AgentQuestion) {
         }),
         None => Message::PermissionRequest(permission(state, &question.tool, id, input.clone())),
     };
-    state.outbox.push(OutboundOp::Send(Box::new(message)));
+    state.outbox.send(message);
     let is_plan = question.plan.is_some();
     state.filed.push(FiledQuestion { request, question: question.id, is_plan, input });
 }

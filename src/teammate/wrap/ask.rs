@@ -94,7 +94,7 @@ fn file(state: &mut State, dialog: Dialog) {
         Some(ScreenState::Dialog(named)) if named != PERMISSION => (true, named.clone()),
         _ => (false, name),
     };
-    let asked = PermissionRequest {
+    state.outbox.send(Message::PermissionRequest(PermissionRequest {
         request_id: id.to_string(),
         agent_id: Some(state.me.name.to_string()),
         tool_name,
@@ -103,8 +103,7 @@ fn file(state: &mut State, dialog: Dialog) {
         answered_by: Some(by),
         is_dialog,
         ..PermissionRequest::default()
-    };
-    state.outbox.push(OutboundOp::Send(Box::new(Message::PermissionRequest(asked))));
+    }));
     state.dialogs.filed.push(id.clone());
     state.dialogs.request = Some(FiledDialog { id, dialog, stage: AnswerStage::Open });
 }
