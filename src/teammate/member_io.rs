@@ -14,6 +14,8 @@ use model::team::event::{EventKind, Note};
 use model::text;
 use model::time::Timestamp;
 use model::topic::Topic;
+use ops::decisions::dialog;
+use ops::members::presence;
 use ops::{self, Context, JournalReader, Kind, OpsError, TeamStore};
 use profile::Profile;
 
@@ -80,14 +82,12 @@ impl MemberIo<'_> {
             Topic::Roster | Topic::Mail(_) => Some(self.read_mail()),
             Topic::Members | Topic::Member(_) => self.read_record(),
             Topic::Requests | Topic::Request(_) => {
-                let pending: Vec<&RequestId> = pending.collect();
                 let is_meant = |id: &&RequestId| match topic {
                     Topic::Request(stem) => id.file_stem() == *stem,
                     _ => true,
                 };
-                let ids: Vec<String> = pending.iter().map(|id| id.to_string()).collect();
-                let is_due = pending.iter().any(is_meant);
-                is_due.then(|| MemberEvent::Requests(requests(self.team, ids)))
+                let ids: Vec<String> = pending.filter(is_meant).map(RequestId::to_string).collect();
+                (!ids.is_empty()).then(|| MemberEvent::Requests(requests(self.team, ids)))
             }
             Topic::Tasks | Topic::Journal | Topic::Settings | Topic::Everything => None,
         }
@@ -150,39 +150,30 @@ impl MemberIo<'_> {
 
     /// Returns false if a later run now uses this name.
     fn try_execute(&self, op: OutboundOp) -> Result<bool, OpsError> {
-        let MemberRun { name, incarnation } = &self.me;
+        let MemberIo { ctx, team, me: MemberRun { name, incarnation } } = self;
         match op {
-            OutboundOp::Hello => {
-                return ops::members::presence::hello(self.team, name, incarnation);
-            }
+            OutboundOp::Hello => return presence::hello(team, name, incarnation),
             OutboundOp::Send(message) => {
                 // Sent again if the reply was lost. The messages of a member's loop differ by a
                 // time or the id of a request.
-                let post = ops::Post::report(self.team, name, *message).with_id_of_text();
-                post.send(self.team).map(drop)?
+                let post = ops::Post::report(team, name, *message).with_id_of_text();
+                post.send(team).map(drop)?
             }
             OutboundOp::MoveOn(cause, reason) => {
-                let reason = reason.as_deref();
-                ops::members::presence::move_on(self.team, name, incarnation, cause, reason)
-                    .map(drop)?;
+                presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)?
             }
             OutboundOp::Remark(reason) => {
-                ops::members::presence::remark(self.team, name, incarnation, reason.as_deref())?
+                presence::remark(team, name, incarnation, reason.as_deref())?
             }
-            OutboundOp::Limit(hit) => self.team.record_limit(name, incarnation, hit.as_ref())?,
-            OutboundOp::Withdraw(id, allowed) => {
-                ops::decisions::dialog::withdraw(self.ctx, self.team, &id, allowed)?
-            }
+            OutboundOp::Limit(hit) => team.record_limit(name, incarnation, hit.as_ref())?,
+            OutboundOp::Withdraw(id, allowed) => dialog::withdraw(ctx, team, &id, allowed)?,
             OutboundOp::Session(session) => {
-                ops::members::presence::begin_session(self.team, name, incarnation, &session)?
+                presence::begin_session(team, name, incarnation, &session)?
             }
             OutboundOp::Usage(model, usage) => {
-                let model = model.as_deref();
-                ops::members::presence::add_usage(self.team, name, incarnation, model, &usage)?
+                presence::add_usage(team, name, incarnation, model.as_deref(), &usage)?
             }
-            OutboundOp::Typed(id, typed) => {
-                ops::decisions::dialog::record_typed(self.team, &id, typed)?
-            }
+            OutboundOp::Typed(id, typed) => dialog::record_typed(team, &id, typed)?,
         }
         Ok(true)
     }
