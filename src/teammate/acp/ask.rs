@@ -28,7 +28,8 @@ pub(super) fn file(state: &mut State, question: &AgentQuestion) {
     state.asked += 1;
     // `Incarnation::has_asked` looks for the run in the id.
     let run = &state.me.incarnation.as_str()[..8];
-    let kind = if question.plan.is_some() { "plan" } else { "perm" };
+    let is_plan = question.plan.is_some();
+    let kind = if is_plan { "plan" } else { "perm" };
     let id = format!("{kind}-{}-{run}-{}", state.now.0, state.asked);
     let request = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
     let input = input(&question.tool);
@@ -43,7 +44,6 @@ pub(super) fn file(state: &mut State, question: &AgentQuestion) {
         None => Message::PermissionRequest(permission(state, &question.tool, id, input.clone())),
     };
     state.outbox.send(message);
-    let is_plan = question.plan.is_some();
     state.filed.push(FiledQuestion { request, question: question.id, is_plan, input });
 }
 
@@ -176,21 +176,13 @@ pub(super) fn answer_in_pane(state: &mut State, id: QuestionId, option: &str) {
     if !answer(state, id, Some(option)) {
         return;
     }
-    let allowed = match kind {
-        OptionKind::AllowOnce | OptionKind::AllowAlways => Some(true),
-        OptionKind::RejectOnce | OptionKind::RejectAlways => Some(false),
-        OptionKind::Other => None,
-    };
-    let verdict = match allowed {
-        Some(true) => "allowed",
-        Some(false) => "denied",
-        None => "answered",
+    let (allowed, verdict) = match kind {
+        OptionKind::AllowOnce | OptionKind::AllowAlways => (Some(true), "allowed"),
+        OptionKind::RejectOnce | OptionKind::RejectAlways => (Some(false), "denied"),
+        OptionKind::Other => (None, "answered"),
     };
     let words = format!("{verdict} here: {}", text::short(&name, 80));
-    state.show(ConversationUpdate::Decided { id, words });
-    if let Some(filed) = take_filed(state, |filed| filed.question == id) {
-        state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
-    }
+    end(state, id, words, allowed);
 }
 
 /// Answers a question. The agent's silence counts from now on. One that is being ended is sent
@@ -203,11 +195,11 @@ fn answer(state: &mut State, id: QuestionId, option: Option<&str>) -> bool {
     is_taken
 }
 
-/// Ends the request of a question that the agent has withdrawn.
-pub(super) fn withdrawn(state: &mut State, id: QuestionId) {
-    state.show(ConversationUpdate::Decided { id, words: "withdrawn".to_owned() });
+/// Ends a question without an answer of the lead, and its request.
+pub(super) fn end(state: &mut State, id: QuestionId, words: String, allowed: Option<bool>) {
+    state.show(ConversationUpdate::Decided { id, words });
     if let Some(filed) = take_filed(state, |filed| filed.question == id) {
-        state.outbox.push(OutboundOp::Withdraw(filed.request, None));
+        state.outbox.push(OutboundOp::Withdraw(filed.request, allowed));
     }
 }
 

@@ -137,7 +137,7 @@ fn handle_report(state: &mut State, report: SessionReport) {
         SessionReport::Received { .. } => deliver::received(state),
         SessionReport::Steered { tag, result } => deliver::steered(state, &tag, result),
         SessionReport::Asked(question) => ask::file(state, &question),
-        SessionReport::Withdrawn { id } => ask::withdrawn(state, id),
+        SessionReport::Withdrawn { id } => ask::end(state, id, "withdrawn".to_owned(), None),
         SessionReport::Ended(end) => end_turn(state, end),
         SessionReport::Fault(text) => {
             let text = format!("from its agent: {}", text::short(&text, 200));
