@@ -91,14 +91,20 @@ struct Keyboard {
     last: Option<Deadline>,
 }
 
+/// What the driver shares with the threads that read the program and our terminal.
+struct SharedRelay {
+    drawn: Mutex<Drawn>,
+    keyboard: Mutex<Keyboard>,
+    typist: Sender<TypingJob>,
+    /// Set when the program is to end; stops blocked output to our terminal.
+    ending: AtomicBool,
+    inputs: Inputs<WrapperInput>,
+}
+
 /// A running program, connected to our terminal.
 pub(super) struct PtyRelay {
     process: Process,
-    drawn: Arc<Mutex<Drawn>>,
-    keyboard: Arc<Mutex<Keyboard>>,
-    typist: Sender<TypingJob>,
-    /// Set when the program is to end; stops blocked output to our terminal.
-    ending: Arc<AtomicBool>,
+    shared: Arc<SharedRelay>,
     /// Closing it stops the keyboard thread, which restores our terminal.
     stop: Option<PipeWriter>,
     input_thread: Option<JoinHandle<()>>,
@@ -137,49 +143,41 @@ impl PtyRelay {
         inputs: &Inputs<WrapperInput>,
     ) -> io::Result<PtyRelay> {
         let (typist, jobs) = channel();
-        let drawn = Arc::new(Mutex::new(Drawn {
+        let drawn = Drawn {
             screen: Screen::new(rows, cols),
             backlog: Vec::new(),
             notified: false,
             last: Deadline::after(Duration::MAX),
-        }));
-        let keyboard = Arc::new(Mutex::new(Keyboard { held: None, last: None }));
-        let ending = Arc::new(AtomicBool::new(false));
+        };
+        let shared = Arc::new(SharedRelay {
+            drawn: Mutex::new(drawn),
+            keyboard: Mutex::new(Keyboard { held: None, last: None }),
+            typist,
+            ending: AtomicBool::new(false),
+            inputs: inputs.clone(),
+        });
         let (stopped, stop) = io::pipe()?;
         let (over, printed) = channel();
         let reader = master.reader()?;
 
         let typing = (Arc::clone(&master), inputs.clone());
         start("typist", move || type_all(&jobs, &typing.0, &typing.1))?;
-        let show = OutputThread {
-            display,
-            drawn: Arc::clone(&drawn),
-            ending: Arc::clone(&ending),
-            inputs: inputs.clone(),
-        };
+        let output = Arc::clone(&shared);
         start("output", move || {
-            show.all(reader);
+            output.show_all(&display, reader);
             // Fails if `wait_for_end` no longer waits.
             let _ = over.send(());
         })?;
         let end = inputs.clone();
         start("program", move || end.send(WrapperInput::Ended(wait_for_end(process, &printed))))?;
-        let keyboard_thread = InputThread {
-            raw,
-            stopped,
-            master,
-            drawn: Arc::clone(&drawn),
-            keyboard: Arc::clone(&keyboard),
-            typist: typist.clone(),
-            inputs: inputs.clone(),
-        };
-        let input_thread = Some(start("keyboard", move || keyboard_thread.read_input())?);
-        Ok(PtyRelay { process, drawn, keyboard, typist, ending, stop: Some(stop), input_thread })
+        let input = Arc::clone(&shared);
+        let input_thread = start("keyboard", move || input.read_input(&raw, &stopped, &master))?;
+        Ok(PtyRelay { process, shared, stop: Some(stop), input_thread: Some(input_thread) })
     }
 
     /// Returns the current screen, and how long there has been no output.
     pub(super) fn snapshot(&self) -> Screenshot {
-        let mut drawn = lock(&self.drawn);
+        let mut drawn = lock(&self.shared.drawn);
         drawn.catch_up();
         drawn.notified = false;
         drawn.screen.look(ms(drawn.last.elapsed()))
@@ -187,13 +185,13 @@ impl PtyRelay {
 
     /// Returns the time since the last output.
     pub(super) fn quiet(&self) -> Duration {
-        lock(&self.drawn).last.elapsed()
+        lock(&self.shared.drawn).last.elapsed()
     }
 
     /// Holds back keyboard input. Returns false if a person has typed within `limit`; then nothing
     /// is held.
     pub(super) fn hold_keyboard(&self, limit: Duration) -> bool {
-        let mut keyboard = lock(&self.keyboard);
+        let mut keyboard = lock(&self.shared.keyboard);
         if keyboard.last.is_some_and(|last| last.elapsed() < limit) {
             return false;
         }
@@ -203,7 +201,7 @@ impl PtyRelay {
 
     /// Passes keyboard input through again, beginning with what was held back.
     pub(super) fn release_keyboard(&self) {
-        let mut keyboard = lock(&self.keyboard);
+        let mut keyboard = lock(&self.shared.keyboard);
         if let Some(held) = keyboard.held.take().filter(|held| !held.is_empty()) {
             self.type_in(held);
         }
@@ -212,25 +210,25 @@ impl PtyRelay {
     /// Queues keys for typing. Does not wait for the program to read them.
     pub(super) fn type_in(&self, keys: Vec<u8>) {
         // Fails only if the terminal is gone, which is reported elsewhere.
-        let _ = self.typist.send(TypingJob::Keys(keys));
+        let _ = self.shared.typist.send(TypingJob::Keys(keys));
     }
 
     /// Queues text with a pause between characters. Sends [`WrapperInput::TextTyped`] when it is
     /// typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
-        let _ = self.typist.send(if gap.is_zero() {
+        let _ = self.shared.typist.send(if gap.is_zero() {
             TypingJob::Keys(text)
         } else {
             TypingJob::Slowly(text, gap)
         });
-        let _ = self.typist.send(TypingJob::Report);
+        let _ = self.shared.typist.send(TypingJob::Report);
     }
 
     /// Ends the program with the given keys, then with signals. [`WrapperInput::Ended`] reports its
     /// exit.
     pub(super) fn end(&self, keys: Vec<String>) {
-        self.ending.store(true, Ordering::SeqCst);
-        let (process, typist) = (self.process, self.typist.clone());
+        self.shared.ending.store(true, Ordering::SeqCst);
+        let (process, typist) = (self.process, self.shared.typist.clone());
         let end = move || {
             let asked = !keys.is_empty();
             for key in keys {
@@ -248,7 +246,7 @@ impl PtyRelay {
 
 impl Drop for PtyRelay {
     fn drop(&mut self) {
-        self.ending.store(true, Ordering::SeqCst);
+        self.shared.ending.store(true, Ordering::SeqCst);
         self.stop = None;
         if let Some(input_thread) = self.input_thread.take() {
             // A keyboard thread that panicked has restored the terminal as well.
@@ -257,18 +255,10 @@ impl Drop for PtyRelay {
     }
 }
 
-/// State of the output thread.
-struct OutputThread {
-    display: Display,
-    drawn: Arc<Mutex<Drawn>>,
-    ending: Arc<AtomicBool>,
-    inputs: Inputs<WrapperInput>,
-}
-
-impl OutputThread {
+impl SharedRelay {
     /// Relays output until the pty is closed. If our terminal closes first, the screen is still
     /// tracked.
-    fn all(&self, mut reader: Box<dyn Read + Send>) {
+    fn show_all(&self, display: &Display, mut reader: Box<dyn Read + Send>) {
         let mut buffer = vec![0; CHUNK];
         let mut shown = true;
         loop {
@@ -279,8 +269,7 @@ impl OutputThread {
                 // EIO: no process has the pty open any longer.
                 Err(_) => return,
             };
-            shown =
-                shown && self.display.show(bytes, &|| self.ending.load(Ordering::SeqCst)).is_ok();
+            shown = shown && display.show(bytes, &|| self.ending.load(Ordering::SeqCst)).is_ok();
             self.draw(bytes);
         }
     }
@@ -297,25 +286,13 @@ impl OutputThread {
             self.inputs.send(WrapperInput::Output);
         }
     }
-}
 
-/// State of the thread that reads our terminal and signals.
-struct InputThread {
-    raw: RawTerminal,
-    stopped: PipeReader,
-    master: Arc<PtyMaster>,
-    drawn: Arc<Mutex<Drawn>>,
-    keyboard: Arc<Mutex<Keyboard>>,
-    typist: Sender<TypingJob>,
-    inputs: Inputs<WrapperInput>,
-}
-
-impl InputThread {
-    fn read_input(self) {
+    /// Reads our terminal and signals, until `stopped` is closed.
+    fn read_input(&self, raw: &RawTerminal, stopped: &PipeReader, master: &PtyMaster) {
         loop {
-            match self.raw.next(self.stopped.as_fd()) {
+            match raw.next(stopped.as_fd()) {
                 Ok(TerminalInput::Keys(keys)) => self.keys(keys),
-                Ok(TerminalInput::Signal(WINCH)) => self.resize(),
+                Ok(TerminalInput::Signal(WINCH)) => self.resize(master),
                 Ok(TerminalInput::Signal(number)) => {
                     if let Some(signal) = signal_of(number) {
                         self.inputs.send(WrapperInput::Signal(signal));
@@ -344,10 +321,10 @@ impl InputThread {
         }
     }
 
-    fn resize(&self) {
+    fn resize(&self, master: &PtyMaster) {
         let Some((rows, cols)) = own_size() else { return };
         // Fails only if the terminal is gone.
-        let _ = self.master.resize(rows, cols);
+        let _ = master.resize(rows, cols);
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
         drawn.screen.resize(rows, cols);
