@@ -1,5 +1,6 @@
 //! Runs blocking work outside the lead's loop and journals failures as warnings.
 
+use model::id::MemberName;
 use model::team::event::{EventKind, Note};
 use ops::{self, Context, OpsError, TeamStore};
 
@@ -20,10 +21,15 @@ pub(super) async fn attempt(
         Ok(Err(e)) => e.to_string(),
         Err(e) => e.to_string(),
     };
-    if team.exists() { warn(team, format!("{failed}: {problem}")) } else { Ok(()) }
+    if team.exists() { warn(team, None, format!("{failed}: {problem}")) } else { Ok(()) }
 }
 
-pub(super) fn warn(team: &TeamStore, text: impl Into<String>) -> Result<(), OpsError> {
-    ops::views::events::append(team, Note::of(EventKind::Warning).with("text", text.into()))
-        .map(drop)
+/// Journals a warning, which may be about a member.
+pub(super) fn warn(
+    team: &TeamStore,
+    about: Option<MemberName>,
+    text: impl Into<String>,
+) -> Result<(), OpsError> {
+    let note = Note::of(EventKind::Warning).with("text", text.into());
+    ops::views::events::append(team, Note { member: about, ..note }).map(drop)
 }

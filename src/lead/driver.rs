@@ -119,7 +119,7 @@ pub async fn lead(
     // The watch starts before the first read, so that no change is missed in between.
     let watch = ops::views::events::watch(lead.team, move |topic| inputs.send_change(topic))?;
     if let Some(reason) = watch.polling() {
-        warn(lead.team, ops::views::events::polling_notice(reason))?;
+        warn(lead.team, None, ops::views::events::polling_notice(reason))?;
     }
     let mut driver = LeadDriver::begin(&lead, queue, report).await?;
     while driver.state.end().is_none() {
@@ -342,7 +342,7 @@ impl<'a> LeadDriver<'a> {
         }
         let text = e.to_string();
         if self.problem.as_ref() != Some(&text) {
-            match warn(self.team, text.as_str()) {
+            match warn(self.team, None, text.as_str()) {
                 Ok(()) => self.problem = Some(text),
                 // The journal is where the problem is. The lease decides whether this lead goes on.
                 Err(e) if self.team.is_shared() && is_temporary(&e) => {}
@@ -429,11 +429,12 @@ impl<'a> LeadDriver<'a> {
 
     fn step_at(&mut self, event: Event, now: Timestamp) -> Result<(), OpsError> {
         for effect in react(&mut self.state, event, now) {
-            if let Err(e) = self.carry_out(&effect)
+            let what = effect.describe();
+            if let Err(e) = self.carry_out(effect)
                 && self.team.exists()
             {
                 // A failed effect must not end the team; the next read shows what is still undone.
-                warn(self.team, format!("could not {}: {e}", effect.describe()))?;
+                warn(self.team, None, format!("could not {what}: {e}"))?;
             }
         }
         Ok(())

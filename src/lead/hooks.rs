@@ -7,10 +7,11 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::background::warn;
 use super::event::Stop;
-use model::team::event::{Event, EventKind, Note};
+use model::team::event::{Event, EventKind};
 use ops::team::hooks::{self, Occasion};
-use ops::{self, Context, JournalReader, OpsError, TeamStore};
+use ops::{Context, JournalReader, OpsError, TeamStore};
 
 /// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
 /// does not overload the machine.
@@ -41,10 +42,7 @@ impl HookRunner {
     ) -> Result<Option<(HookRunner, Vec<Event>)>, OpsError> {
         let found = hooks::load_hooks(ctx, team);
         for warning in &found.warnings {
-            ops::views::events::append(
-                team,
-                Note::of(EventKind::Warning).with("text", warning.as_str()),
-            )?;
+            warn(team, None, warning.as_str())?;
         }
         if found.is_empty() {
             return Ok(None);
@@ -115,8 +113,7 @@ fn run_one(ctx: &Context, team: &TeamStore, hooks: &hooks::TeamHooks, occasion: 
         && team.exists()
     {
         let text = format!("hook {}: {e}", occasion.event.as_str());
-        let note = Note::of(EventKind::Warning).member(&occasion.member).with("text", text);
         // The warning is best effort: the journal is only a history.
-        let _ = ops::views::events::append(team, note);
+        let _ = warn(team, Some(occasion.member.clone()), text);
     }
 }

@@ -19,10 +19,10 @@ pub(super) fn start(
     ctx: &Context,
     team: &TeamStore,
     kind: usize,
-    specs: &[LaunchSpec],
+    specs: Vec<LaunchSpec>,
     inputs: Inputs<LeadInput>,
 ) {
-    let (ctx, team, specs) = (ctx.clone(), team.clone(), specs.to_vec());
+    let (ctx, team) = (ctx.clone(), team.clone());
     tokio::task::spawn_blocking(move || {
         let names: Vec<MemberName> =
             specs.iter().filter_map(|spec| MemberName::new(&spec.name).ok()).collect();
