@@ -140,32 +140,21 @@ fn is_temporary(e: &OpsError) -> bool {
 }
 
 /// Builds the initial state from the settings and the results reported by earlier leads.
-fn initial_state(
-    team: &TeamStore,
-    goal: Goal,
-    settings: Option<Settings>,
-) -> Result<State, OpsError> {
-    let state = match settings {
-        Some(settings) => {
-            // Read only if it is needed: the journal can be long.
-            let reported = if settings.budgets.is_empty() {
-                BTreeSet::new()
-            } else {
-                ops::effects::budget::reported(team)?
-            };
-            let state = State::new(goal, settings.templates.clone())
-                .with_followup(settings.followup)
-                .with_budgets(&settings, reported);
-            state
-                .unresponsive_after(settings.unresponsive_after_s)
-                .on_hang(settings.on_hang, settings.hang_after_s)
-                .with_settings(Some(settings))
+fn initial_state(lead: &LeadOptions<'_>) -> Result<State, OpsError> {
+    // Without settings, another program has made this team.
+    let templates = lead.settings.iter().flat_map(|settings| settings.templates.clone()).collect();
+    let mut state = State::new(lead.goal.clone(), templates);
+    state.has_agent_lead = lead.has_agent_lead;
+    if let Some(settings) = &lead.settings {
+        state.apply(settings);
+        // Read only if it is needed: the journal can be long.
+        if !settings.budgets.is_empty() {
+            state.budget.reported = ops::effects::budget::reported(lead.team)?;
         }
-        // Another program has made this team.
-        None => State::new(goal, Vec::new()),
-    };
+    }
     if state.wants_reports() {
-        return Ok(state.with_reported(ops::effects::results::reported(team)?));
+        let reported = ops::effects::results::reported(lead.team)?;
+        state.reported = reported.into_iter().map(|id| (id, None)).collect();
     }
     Ok(state)
 }
@@ -185,12 +174,10 @@ impl<'a> LeadDriver<'a> {
             let failed = "could not recover everything that an earlier process left unfinished";
             attempt(lead.ctx, lead.team, ops::starting::recover::recover, failed).await?;
         }
-        let settings = lead.settings.clone();
         let mut driver = LeadDriver {
             ctx: lead.ctx,
             team: lead.team,
-            state: initial_state(lead.team, lead.goal.clone(), settings.clone())?
-                .with_agent_lead(lead.has_agent_lead),
+            state: initial_state(lead)?,
             labels: labels::labeller(lead.ctx, lead.team),
             stopper: stopper::start(lead.ctx, lead.team, queue.inputs()),
             queue,
@@ -207,7 +194,7 @@ impl<'a> LeadDriver<'a> {
             problem: None,
             records: Reread::default(),
             requests: Reread::default(),
-            settings,
+            settings: lead.settings.clone(),
             hooks: None,
             report,
         };

@@ -24,6 +24,12 @@ pub enum Goal {
     Carry(BTreeSet<RequestId>),
 }
 
+impl Default for Goal {
+    fn default() -> Goal {
+        Goal::Lead(Finish::default())
+    }
+}
+
 /// The reason why the lead's work is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeadEnd {
@@ -57,8 +63,9 @@ impl LeadEnd {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
+    #[default]
     Leading,
     /// All members are being stopped; `end` applies once they have ended.
     Stopping {
@@ -291,7 +298,7 @@ pub(super) struct Pool {
     pub(super) removed: bool,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct State {
     pub(super) goal: Goal,
     /// The team was set to end with its tasks while it had none: the first task begins its work.
@@ -359,68 +366,23 @@ impl State {
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
         let kinds: Vec<Pool> = templates.into_iter().map(Pool::new).collect();
         State {
-            filed: BTreeSet::new(),
-            notifications: BTreeMap::new(),
-            followup: None,
-            offers: BTreeMap::new(),
-            returned: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            asked: BTreeMap::new(),
-            settings: None,
-            reported: BTreeMap::new(),
-            results: None,
             makers: makers(&kinds),
             kinds,
             goal,
-            awaits_tasks: false,
-            began_at: None,
-            phase: Phase::Leading,
-            members: BTreeMap::new(),
-            listed: BTreeSet::new(),
-            open: BTreeMap::new(),
-            rejected: BTreeMap::new(),
-            seen: None,
-            members_seen: false,
-            requests_seen: false,
             unresponsive_after_ms: 60_000,
-            hang: None,
-            budget: BudgetWatch::default(),
-            resume_limited: ResumePolicy::default(),
-            has_agent_lead: false,
-            handled: BTreeSet::new(),
-            settled: BTreeSet::new(),
-            resting: BTreeSet::new(),
-            questions: BTreeMap::new(),
+            ..State::default()
         }
     }
 
-    pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
-        State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
-    }
-
-    pub(crate) fn on_hang(self, on_hang: OnHang, after_s: u64) -> State {
-        State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
-    }
-
-    /// Sets budgets and the reaction to usage limits. `reported` has the marks of the shares that
-    /// earlier leads have reported.
-    pub(crate) fn with_budgets(self, settings: &Settings, reported: BTreeSet<String>) -> State {
-        let (budgets, prices) = (settings.budgets.clone(), settings.prices.clone());
-        let budget = BudgetWatch { budgets, prices, reported, stops_starts: false };
-        State { budget, resume_limited: settings.resume_limited, ..self }
-    }
-
-    pub(crate) fn with_settings(self, settings: Option<Settings>) -> State {
-        State { settings, ..self }
-    }
-
-    pub(crate) fn with_followup(self, followup: Option<ReminderPolicy>) -> State {
-        State { followup, ..self }
-    }
-
-    /// Sets whether an agent lead gets the lead's messages.
-    pub(crate) fn with_agent_lead(self, has_agent_lead: bool) -> State {
-        State { has_agent_lead, ..self }
+    /// Applies the settings, except those of the members to be started.
+    pub(super) fn apply(&mut self, settings: &Settings) {
+        self.followup = settings.followup;
+        self.unresponsive_after_ms = settings.unresponsive_after_s.saturating_mul(1000);
+        self.budget.budgets = settings.budgets.clone();
+        self.budget.prices = settings.prices.clone();
+        self.resume_limited = settings.resume_limited;
+        self.hang = Some(HangRule::new(settings.on_hang, settings.hang_after_s));
+        self.settings = Some(settings.clone());
     }
 
     /// Returns whether this is a full lead. A command that only carries its own requests is not.
@@ -432,10 +394,6 @@ impl State {
     /// team contains them.
     pub(crate) fn wants_reports(&self) -> bool {
         self.goal == Goal::Lead(Finish::Manual)
-    }
-
-    pub(crate) fn with_reported(self, reported: BTreeSet<TaskId>) -> State {
-        State { reported: reported.into_iter().map(|id| (id, None)).collect(), ..self }
     }
 
     /// Returns how the lead's work ended, or `None` if it goes on.

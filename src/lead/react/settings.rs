@@ -1,17 +1,12 @@
 //! Applies settings that change while the team has a lead.
 
-use crate::state::{BoardView, Goal, HangRule, Pool, State, makers};
+use crate::state::{BoardView, Goal, Pool, State, makers};
 use model::id::MemberName;
 use model::team::settings::Settings;
 
 /// Applies the differences. Running members keep the settings of their start.
 pub(super) fn handle_settings(state: &mut State, before: &Settings, now: Settings) {
-    state.settings = Some(now.clone());
-    state.followup = now.followup;
-    state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
-    (state.budget.budgets, state.budget.prices) = (now.budgets, now.prices);
-    state.resume_limited = now.resume_limited;
-    state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
+    state.apply(&now);
     if before.on_hang != now.on_hang {
         // The new action applies to members that hang already.
         let checks = state.members.values_mut().filter_map(|view| view.activity.as_mut());

@@ -9,7 +9,8 @@ fn rests() -> Message {
 
 /// A lead with an agent lead and one member at work since `NOW`.
 fn beside() -> State {
-    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).with_agent_lead(true);
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
+    state.has_agent_lead = true;
     let mut ada = record("ada", 1, "claude");
     ada.state = MemberState::Working;
     react(&mut state, Event::Members(vec![ada]), NOW);
@@ -39,7 +40,8 @@ fn msg_03_message_for_both_is_handled_once_and_left_unread() {
 
 #[test]
 fn idle_notification_older_than_the_work_is_ignored() {
-    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).with_agent_lead(true);
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
+    state.has_agent_lead = true;
     let mut ada = record("ada", 1, "claude");
     (ada.state, ada.state_since) = (MemberState::Working, NOW.plus_ms(1));
     react(&mut state, Event::Members(vec![ada]), NOW.plus_ms(2));

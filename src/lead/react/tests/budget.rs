@@ -31,8 +31,10 @@ fn template() -> Template {
 
 /// A lead of a team with a budget of 1000 tokens and a template for `dev`.
 fn budgeted(on_exceeded: OnExceeded, reported: BTreeSet<String>) -> State {
-    let state = State::new(Goal::Lead(Finish::Manual), vec![template()]);
-    let mut state = state.with_budgets(&settings(on_exceeded), reported);
+    let mut state = State::new(Goal::Lead(Finish::Manual), vec![template()]);
+    let settings = settings(on_exceeded);
+    (state.budget.budgets, state.budget.prices) = (settings.budgets, settings.prices);
+    state.budget.reported = reported;
     react(&mut state, Event::Requests(Vec::new()), NOW);
     react(&mut state, Event::Members(vec![used("ann", 1, 1)]), NOW);
     state

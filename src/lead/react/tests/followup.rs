@@ -16,7 +16,8 @@ fn at(intervals: u64) -> Timestamp {
 }
 
 fn lead(followup: Option<ReminderPolicy>, member: MemberRecord) -> State {
-    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).with_followup(followup);
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
+    state.followup = followup;
     react(&mut state, Event::Requests(Vec::new()), NOW);
     react(&mut state, Event::Members(vec![member]), NOW);
     state

@@ -1,6 +1,7 @@
 //! Hang detection, on a simulated clock.
 
 use super::*;
+use crate::state::HangRule;
 use model::members::record::retrying_reason;
 use model::team::settings::{OnHang, Settings};
 use ops::effects::health::Silence;
@@ -10,7 +11,8 @@ const CHECK_MS: u64 = 10_000;
 
 /// A lead with the member `ann`, who has worked on task 1 since `NOW`.
 fn at_work(on_hang: OnHang) -> State {
-    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).on_hang(on_hang, AFTER_S);
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
+    state.hang = Some(HangRule::new(on_hang, AFTER_S));
     react(&mut state, Event::Requests(Vec::new()), NOW);
     react(&mut state, Event::Members(vec![working()]), NOW);
     react(&mut state, Event::Board(board(TaskState::InProgress)), NOW);

@@ -15,8 +15,8 @@ fn leading_two(change: fn(&mut Settings, &mut [MemberRecord; 2])) -> State {
     let mut members = [record("ann", 1, "codex"), record("ben", 2, "codex")];
     members[0].state_since = NOW.plus_ms(1);
     change(&mut settings, &mut members);
-    let mut state =
-        State::new(Goal::Lead(Finish::Manual), Vec::new()).with_settings(Some(settings));
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
+    state.settings = Some(settings);
     react(&mut state, Event::Requests(Vec::new()), NOW);
     react(&mut state, Event::Members(members.to_vec()), NOW);
     state
