@@ -391,13 +391,7 @@ impl<'a> LeadDriver<'a> {
 
     fn handle_source(&mut self, input: LeadInput) -> Result<(), OpsError> {
         let event = match input {
-            LeadInput::RunsStopped(ended) => Event::RunsStopped(ended),
-            LeadInput::Started { kind, names, failures } => {
-                Event::Started { kind, names, failures }
-            }
-            LeadInput::Activity { name, incarnation, fingerprint } => {
-                Event::Activity { name, incarnation, fingerprint }
-            }
+            LeadInput::Done(event) => event,
             LeadInput::Exited { .. } if !self.team.exists() => Event::End(LeadEnd::TeamGone),
             LeadInput::Exited { name, incarnation } => {
                 match ops::members::status::record(self.team, &name)?.filter(|r| r.is(&incarnation))

@@ -1,7 +1,7 @@
 //! Inputs of the lead besides changes on disk: processes that exit, and results of background
 //! work.
 
-use super::event::StoppedRun;
+use super::event::Event;
 use event_loop::Inputs;
 use model::id::{Incarnation, MemberName};
 use model::members::placement::ProcessId;
@@ -10,10 +10,10 @@ use sys::proc::{self, Process};
 /// An input that the driver turns into an event.
 #[derive(Debug, Clone)]
 pub(super) enum LeadInput {
+    /// The run has exited; its record is read next.
     Exited { name: MemberName, incarnation: Incarnation },
-    RunsStopped(Vec<StoppedRun>),
-    Activity { name: MemberName, incarnation: Incarnation, fingerprint: u64 },
-    Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
+    /// The result of an effect that was carried out on another thread.
+    Done(Event),
 }
 
 /// Reports the exit of the process, at once if it has already exited.

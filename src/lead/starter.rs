@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::event::Event;
 use super::sources::LeadInput;
 use event_loop::Inputs;
 use model::id::MemberName;
@@ -43,6 +44,6 @@ pub(super) fn start(
         for topic in [Topic::Members, Topic::Tasks] {
             inputs.send_change(topic);
         }
-        inputs.send(LeadInput::Started { kind, names, failures });
+        inputs.send(LeadInput::Done(Event::Started { kind, names, failures }));
     });
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::event::StoppedRun;
+use super::event::{Event, StoppedRun};
 use super::sources::LeadInput;
 use event_loop::Inputs;
 use model::id::{Incarnation, MemberName};
@@ -58,7 +58,7 @@ async fn end_in_batches(
         for batch in by_grace(batch) {
             let (ctx, team, inputs) = (ctx.clone(), team.clone(), inputs.clone());
             let ended = tokio::task::spawn_blocking(move || {
-                inputs.send(LeadInput::RunsStopped(end(&ctx, &team, batch)));
+                inputs.send(LeadInput::Done(Event::RunsStopped(end(&ctx, &team, batch))));
             });
             // The batch reports its results by itself, also after this timeout.
             let _ = timeout(HEAD_START, ended).await;

@@ -5,6 +5,7 @@ use tokio::task::JoinHandle;
 use super::LeadDriver;
 use crate::background::warn;
 use crate::effect::{Effect, STOP_DEADLINE_S};
+use crate::event::Event;
 use crate::sources::{self, LeadInput};
 use crate::starter;
 use crate::stopper::DueStop;
@@ -62,7 +63,8 @@ impl LeadDriver<'_> {
                 self.run_blocking(Some(name.clone()), move |ctx, team| {
                     let found = ops::effects::health::fingerprint(ctx, team, &name, &incarnation)?;
                     if let Some(fingerprint) = found {
-                        inputs.send(LeadInput::Activity { name, incarnation, fingerprint });
+                        let event = Event::Activity { name, incarnation, fingerprint };
+                        inputs.send(LeadInput::Done(event));
                     }
                     Ok(())
                 });
