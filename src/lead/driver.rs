@@ -242,10 +242,8 @@ impl<'a> LeadDriver<'a> {
             }
             ops::team::lease::withdraw(self.team)?;
         }
-        ops::views::events::append(
-            self.team,
-            Note::of(EventKind::LeadEnded).with("end", end.as_str()),
-        )?;
+        let note = Note::of(EventKind::LeadEnded).with("end", <&str>::from(end));
+        ops::views::events::append(self.team, note)?;
         Ok(end)
     }
 

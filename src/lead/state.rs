@@ -30,8 +30,9 @@ impl Default for Goal {
     }
 }
 
-/// The reason why the lead's work is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The reason why the lead's work is over. The journal has it as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum LeadEnd {
     /// No task on the board can proceed, and all members have ended.
     TasksOver,
@@ -46,21 +47,6 @@ pub enum LeadEnd {
     /// A signal of the system stopped the lead and its members; the team goes on later.
     Interrupted,
     TeamGone,
-}
-
-impl LeadEnd {
-    /// The word for it in the journal.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            LeadEnd::TasksOver => "tasks_over",
-            LeadEnd::Stopped => "stopped",
-            LeadEnd::TimedOut => "timed_out",
-            LeadEnd::Carried => "carried",
-            LeadEnd::Left => "left",
-            LeadEnd::Interrupted => "interrupted",
-            LeadEnd::TeamGone => "team_gone",
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
