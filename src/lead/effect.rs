@@ -101,6 +101,12 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
+    /// Returns the effect that asks these members to shut down, if there are any.
+    pub(super) fn ask(names: Vec<MemberName>, reason: &str, force: bool) -> Option<Effect> {
+        let reason = reason.to_owned();
+        (!names.is_empty()).then_some(Effect::AskShutdown { names, reason, force })
+    }
+
     /// Returns what the effect does, to complete "could not".
     pub(super) fn describe(&self) -> String {
         let listed = |names: &mut dyn Iterator<Item = &MemberName>| {

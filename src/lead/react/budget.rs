@@ -45,7 +45,5 @@ fn end_members(state: &mut State, of: &BudgetUse, effects: &mut Vec<Effect>) {
             names.push(name.clone());
         }
     }
-    if !names.is_empty() {
-        effects.push(Effect::AskShutdown { names, reason: of.describe(), force: false });
-    }
+    effects.extend(Effect::ask(names, &of.describe(), false));
 }

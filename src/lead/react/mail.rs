@@ -147,11 +147,7 @@ fn rest(state: &mut State, envelope: &Envelope, now: Timestamp, effects: &mut Ve
         && let Phase::Stopping { force, .. } = state.phase
     {
         view.refused = false;
-        effects.push(Effect::AskShutdown {
-            names: vec![name],
-            reason: "the team ends".to_owned(),
-            force,
-        });
+        effects.extend(Effect::ask(vec![name], "the team ends", force));
     }
 }
 

@@ -255,7 +255,5 @@ pub(super) fn ask_all(state: &State, reason: &str, force: bool, effects: &mut Ve
     };
     let names: Vec<MemberName> =
         state.members.iter().filter(wants).map(|(name, _)| name.clone()).collect();
-    if !names.is_empty() {
-        effects.push(Effect::AskShutdown { names, reason: reason.to_owned(), force });
-    }
+    effects.extend(Effect::ask(names, reason, force));
 }

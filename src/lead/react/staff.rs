@@ -308,13 +308,7 @@ fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effe
             view.dismissed = true;
         }
     }
-    if !names.is_empty() {
-        effects.push(Effect::AskShutdown {
-            names,
-            reason: "no work for it".to_owned(),
-            force: false,
-        });
-    }
+    effects.extend(Effect::ask(names, "no work for it", false));
 }
 
 /// Suspends starts of the kind after a shutdown request that is not the lead's own: the member must
