@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::effect::Effect;
 use model::board::Board;
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
 use model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -138,6 +139,14 @@ pub(super) struct TrackedMember {
     pub(super) idle_checked_at: Option<Timestamp>,
     /// The reminders by an earlier lead, until they are taken over.
     pub(super) reminded: Option<Reminded>,
+}
+
+impl TrackedMember {
+    /// Returns the effect that records a transition of the member's life cycle.
+    pub(super) fn move_on(&self, name: &MemberName, cause: Cause, why: Option<String>) -> Effect {
+        let (name, incarnation) = (name.clone(), self.incarnation.clone());
+        Effect::MoveOn { name, incarnation, cause, reason: why }
+    }
 }
 
 /// The action for hanging members and its threshold.

@@ -123,7 +123,7 @@ fn rest(state: &mut State, envelope: &Envelope, now: Timestamp, effects: &mut Ve
     // Beside an agent lead a handled message can stay unread; a later lead must not handle it
     // again.
     let old = state.has_agent_lead && envelope.timestamp < view.state_since.iso();
-    let (name, incarnation) = (name.clone(), view.incarnation.clone());
+    let name = name.clone();
     // A program can be idle while its plan or question is unread: it still waits.
     let asks = state.questions.values().any(|question| question.member == name);
     let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
@@ -131,12 +131,7 @@ fn rest(state: &mut State, envelope: &Envelope, now: Timestamp, effects: &mut Ve
     // started the next task since.
     if view.native && rests && !asks && !old {
         (view.state, view.state_since) = (MemberState::Idle, now);
-        effects.push(Effect::MoveOn {
-            name: name.clone(),
-            incarnation,
-            cause: Cause::Rest,
-            reason: None,
-        });
+        effects.push(view.move_on(&name, Cause::Rest, None));
         // A program that is slower to say so in the team file, or does not.
         let said_at = Timestamp::parse(&envelope.timestamp);
         if said_at.is_some_and(|at| now.since(at) < FRESH_MS) {

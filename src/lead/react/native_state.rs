@@ -25,12 +25,7 @@ pub(super) fn follow_team_file(state: &mut State, now: Timestamp, effects: &mut 
             _ => MemberState::Idle,
         };
         view.state_since = now;
-        effects.push(Effect::MoveOn {
-            name: name.clone(),
-            incarnation: view.incarnation.clone(),
-            cause,
-            reason: None,
-        });
+        effects.push(view.move_on(name, cause, None));
     }
 }
 

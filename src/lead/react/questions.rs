@@ -114,7 +114,6 @@ fn move_on(state: &mut State, member: &MemberName, cause: Cause, effects: &mut V
     let Some(view) = state.members.get_mut(member) else { return };
     if let Some(next) = view.state.after(cause) {
         view.state = next;
-        let (name, incarnation) = (member.clone(), view.incarnation.clone());
-        effects.push(Effect::MoveOn { name, incarnation, cause, reason: None });
+        effects.push(view.move_on(member, cause, None));
     }
 }

@@ -75,9 +75,7 @@ fn carry(state: &mut State, request: &ShutdownRequest, now: Timestamp, effects: 
         begin(state, &request.member, mode, ending, effects);
     } else if view.state.is_up() && view.state != MemberState::ShutdownRequested {
         view.state = MemberState::ShutdownRequested;
-        let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
-        let reason = request.reason.clone();
-        effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Asked, reason });
+        effects.push(view.move_on(&request.member, Cause::Asked, request.reason.clone()));
     }
 }
 
@@ -173,20 +171,14 @@ pub(super) fn refuse(
     }
     let reason = Some(reason.unwrap_or_else(|| NO_REASON.to_owned()));
     state.open.remove(&request.id);
-    let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
-    effects.push(Effect::MoveOn {
-        name,
-        incarnation,
-        cause: Cause::Refused,
-        reason: reason.clone(),
-    });
-    effects.push(resolve(&request.id, ShutdownOutcome::Rejected, reason));
     if let Some(view) = state.members.get_mut(&request.member) {
+        effects.push(view.move_on(&request.member, Cause::Refused, reason.clone()));
         view.state = MemberState::Working;
         // A rejection from before the stop does not exempt the member from being asked when the
         // team stops.
         view.refused = matches!(state.phase, Phase::Stopping { .. });
     }
+    effects.push(resolve(&request.id, ShutdownOutcome::Rejected, reason));
     questions::wait_on(state, &request.member, effects);
 }
 
