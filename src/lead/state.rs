@@ -385,6 +385,11 @@ impl State {
         matches!(self.goal, Goal::Lead(_))
     }
 
+    /// Returns whether this is a full lead whose team is not being stopped.
+    pub(super) fn is_leading(&self) -> bool {
+        self.leads() && self.phase == Phase::Leading
+    }
+
     /// Returns whether results go to the lead's mailbox. With `TasksDone` the final report of the
     /// team contains them.
     pub(crate) fn wants_reports(&self) -> bool {

@@ -234,8 +234,7 @@ fn owed(in_progress: &[&Task], name: &MemberName, view: &TrackedMember) -> Optio
 
 /// Returns the time of the next announcement or reminder.
 pub(super) fn next_reminder(state: &State) -> Option<Timestamp> {
-    let is_leading = state.leads() && state.phase == Phase::Leading;
-    let seen = state.seen.as_ref().filter(|_| is_leading);
+    let seen = state.seen.as_ref().filter(|_| state.is_leading());
     let of_tasks = seen.and_then(|seen| seen.reminders.values().min().copied());
     of_tasks.into_iter().chain(next_followup(state)).min()
 }

@@ -10,10 +10,7 @@ use ops::effects::health::Silence;
 
 /// Reports members whose answer is overdue, and those that answer again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !state.leads() {
-        return;
-    }
-    if state.seen.is_none() {
+    if !state.leads() || state.seen.is_none() {
         return;
     }
     for (name, view) in

@@ -2,7 +2,7 @@
 //! times, and then reports it to the lead.
 
 use crate::effect::Effect;
-use crate::state::{Phase, State, TrackedMember};
+use crate::state::{State, TrackedMember};
 use model::members::rate_limit::ResumePolicy;
 use model::time::Timestamp;
 
@@ -17,7 +17,7 @@ enum LimitStep {
 
 /// Requests the steps that are due.
 pub(super) fn resume(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !state.leads() || state.phase != Phase::Leading {
+    if !state.is_leading() {
         return;
     }
     for (name, view) in &mut state.members {
@@ -55,7 +55,6 @@ fn next_step(view: &TrackedMember, policy: ResumePolicy) -> Option<(LimitStep, T
 
 /// Returns the time of the next step.
 pub(super) fn next_limit_step(state: &State) -> Option<Timestamp> {
-    let is_leading = state.leads() && state.phase == Phase::Leading;
-    let members = state.members.values().filter(|_| is_leading);
+    let members = state.members.values().filter(|_| state.is_leading());
     members.filter_map(|view| next_step(view, state.resume_limited)).map(|(_, at)| at).min()
 }

@@ -5,7 +5,7 @@ use std::cmp::max;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::effect::Effect;
-use crate::state::{BoardView, Phase, State, TaskOffer, TrackedMember};
+use crate::state::{BoardView, State, TaskOffer, TrackedMember};
 use model::board::Board;
 use model::board::task::Task;
 use model::id::{Incarnation, MemberName, TaskId};
@@ -72,7 +72,7 @@ fn unreported_refusals(state: &State) -> impl Iterator<Item = (TaskId, &TaskOffe
 /// Requests the offers that are due: the most urgent task first, and the member that has been idle
 /// for the longest time. Each member is notified once of a task, until the task is free anew.
 pub(super) fn offer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !is_leading(state) {
+    if !state.is_leading() {
         return;
     }
     let mut asked = std::mem::take(&mut state.asked);
@@ -134,7 +134,7 @@ pub(super) fn handle_mail(state: &mut State, mail: &[Envelope]) {
 
 /// Returns the time of the next offer.
 pub(super) fn next_offer(state: &State) -> Option<Timestamp> {
-    if !is_leading(state) {
+    if !state.is_leading() {
         return None;
     }
     let idle = idle_members(state, &state.asked);
@@ -172,10 +172,6 @@ fn idle_members<'s>(
 /// Returns the time from which the member can be notified.
 fn offered_at(offer: &TaskOffer, view: &TrackedMember) -> Timestamp {
     max(offer.since, view.state_since).plus_ms(SETTLE_MS)
-}
-
-fn is_leading(state: &State) -> bool {
-    state.leads() && state.phase == Phase::Leading
 }
 
 /// Returns whether the member has nothing to do and could begin a task.

@@ -3,7 +3,7 @@
 
 use super::staff;
 use crate::effect::Effect;
-use crate::state::{Phase, State};
+use crate::state::State;
 use model::board::Board;
 use model::id::{MemberName, TaskId};
 
@@ -17,7 +17,7 @@ pub(super) fn awaited(board: &Board) -> Vec<(TaskId, MemberName)> {
 /// Requests the end of each open readiness task whose member is ready, or neither runs nor will be
 /// started.
 pub(super) fn settle(state: &mut State, effects: &mut Vec<Effect>) {
-    if !state.leads() || !state.members_seen || state.phase != Phase::Leading {
+    if !state.is_leading() || !state.members_seen {
         return;
     }
     let Some(seen) = &state.seen else { return };

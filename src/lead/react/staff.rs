@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::effect::Effect;
-use crate::state::{BoardView, Phase, Pool, State, TrackedMember};
+use crate::state::{BoardView, Pool, State, TrackedMember};
 use model::board::Board;
 use model::board::task::TaskState;
 use model::id::{MemberName, TaskId};
@@ -130,8 +130,7 @@ fn headcount(state: &State) -> Vec<usize> {
 }
 
 fn starts_members(state: &State) -> bool {
-    let is_leading = state.leads() && state.phase == Phase::Leading;
-    is_leading && state.members_seen && !state.budget.stops_starts
+    state.is_leading() && state.members_seen && !state.budget.stops_starts
 }
 
 /// Starts missing members and dismisses surplus ones.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::shutdown;
 use crate::effect::Effect;
-use crate::state::{Goal, LeadEnd, Phase, State};
+use crate::state::{Goal, LeadEnd, State};
 use model::board::Board;
 use model::board::task::TaskState;
 use model::id::TaskId;
@@ -37,7 +37,7 @@ pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     let late = of_agents(state, &seen.limits).filter(|(_, at)| *at <= now);
     let late: Vec<TaskId> = late.map(|(id, _)| id).collect();
     let has_failed = || seen.board.work().any(|task| task.state == TaskState::Failed);
-    let is_due = is_leading(state) && state.goal == Goal::Lead(Finish::TasksDone);
+    let is_due = state.is_leading() && state.goal == Goal::Lead(Finish::TasksDone);
     let fails_fast = state.settings.as_ref().is_some_and(|settings| settings.fail_fast);
     if fails_fast && is_due && has_failed() {
         shutdown::stop(state, LeadEnd::Stopped, false, now, effects);
@@ -63,10 +63,6 @@ fn of_agents<'s>(
 
 /// Returns the time at which the team ends.
 fn of_team(state: &State) -> Option<Timestamp> {
-    let limit = state.settings.as_ref()?.timeout_s.filter(|_| is_leading(state))?;
+    let limit = state.settings.as_ref()?.timeout_s.filter(|_| state.is_leading())?;
     Some(state.began_at?.plus_ms(limit.saturating_mul(1000)))
-}
-
-fn is_leading(state: &State) -> bool {
-    state.leads() && state.phase == Phase::Leading
 }
