@@ -23,7 +23,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The hooks of a team that has a lead.
 pub(super) struct HookRunner {
-    journal: JournalReader,
+    pub(super) journal: JournalReader,
     due: UnboundedSender<Occasion>,
     runner: JoinHandle<()>,
     found: Arc<hooks::TeamHooks>,
@@ -59,10 +59,6 @@ impl HookRunner {
         let found = Arc::new(found);
         let runner = tokio::spawn(run(incoming, ctx.clone(), team.clone(), found.clone()));
         Ok(Some((HookRunner { journal, due, runner, found }, fresh)))
-    }
-
-    pub(super) fn new_events(&mut self) -> Result<Vec<Event>, OpsError> {
-        Ok(self.journal.read()?)
     }
 
     pub(super) fn run(&self, occasion: Occasion) {

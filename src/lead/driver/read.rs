@@ -195,7 +195,7 @@ impl LeadDriver<'_> {
         let events = self.journal.read()?;
         events.iter().for_each(|event| (self.report)(event));
         if let Some(hooks) = &mut self.hooks {
-            let for_hooks = hooks.new_events()?;
+            let for_hooks = hooks.journal.read()?;
             self.step(Event::Journal(for_hooks))?;
         }
         let signs: Vec<SignOfLife> = events.iter().filter_map(SignOfLife::from_journal).collect();

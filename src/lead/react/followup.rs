@@ -136,10 +136,8 @@ fn reset_silence(state: &mut State, name: &MemberName, at: Timestamp, effects: &
 /// Resets the persisted reminder counter of a member that was reminded.
 fn forget(name: &MemberName, view: &TrackedMember, quiet: Quiet, effects: &mut Vec<Effect>) {
     if quiet.times > 0 {
-        effects.push(Effect::ResetReminders {
-            name: name.clone(),
-            incarnation: view.incarnation.clone(),
-        });
+        let (name, incarnation) = (name.clone(), view.incarnation.clone());
+        effects.push(Effect::ResetReminders { name, incarnation });
     }
 }
 

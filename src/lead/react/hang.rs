@@ -26,10 +26,8 @@ pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         let activity = view.activity.get_or_insert(ActivityCheck::new(now));
         if now.since(activity.checked_at) >= interval(rule) {
             activity.checked_at = now;
-            effects.push(Effect::CheckActivity {
-                name: name.clone(),
-                incarnation: view.incarnation.clone(),
-            });
+            let (name, incarnation) = (name.clone(), view.incarnation.clone());
+            effects.push(Effect::CheckActivity { name, incarnation });
         }
     }
 }

@@ -33,10 +33,8 @@ pub(super) fn check_idle(state: &mut State, now: Timestamp, effects: &mut Vec<Ef
     for (name, view) in &mut state.members {
         if due(view).is_some_and(|at| at <= now) {
             view.idle_checked_at = Some(now);
-            effects.push(Effect::CheckIdle {
-                name: name.clone(),
-                incarnation: view.incarnation.clone(),
-            });
+            let (name, incarnation) = (name.clone(), view.incarnation.clone());
+            effects.push(Effect::CheckIdle { name, incarnation });
         }
     }
 }

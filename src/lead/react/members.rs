@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shutdown::{self, ask_all, begin, ending, resolve};
+use super::shutdown::{self, ask_all, begin, resolve};
 use super::{questions, staff};
 use crate::effect::Effect;
 use crate::event::StoppedRun;
-use crate::state::{Phase, State, TrackedMember};
+use crate::state::{PendingStop, Phase, State, TrackedMember};
 use model::board::waiting::Ability;
 use model::decisions::request::ShutdownOutcome;
 use model::id::MemberName;
@@ -181,16 +181,10 @@ pub(super) fn handle_exit(state: &mut State, record: &MemberRecord, effects: &mu
     if view.ending.is_some() {
         return;
     }
-    let request = state
-        .request_for(&record.name, &record.incarnation)
-        .map(|r| (r.id.clone(), ShutdownOutcome::Gone));
-    begin(
-        state,
-        &record.name,
-        StopMode::Immediate,
-        ending(exited.cause, &exited.reason, request),
-        effects,
-    );
+    let request = state.request_for(&record.name, &record.incarnation);
+    let request = request.map(|request| (request.id.clone(), ShutdownOutcome::Gone));
+    let ending = PendingStop { cause: exited.cause, reason: exited.reason, request };
+    begin(state, &record.name, StopMode::Immediate, ending, effects);
 }
 
 pub(super) fn handle_stopped(
@@ -237,17 +231,11 @@ fn handle_end(
         }
         Err(problem) => {
             view.stuck = true;
-            effects.push(Effect::Warn {
-                member: Some(name.clone()),
-                text: format!("could not be stopped: {problem}"),
-            });
+            let text = format!("could not be stopped: {problem}");
+            effects.push(Effect::Warn { member: Some(name), text: text.clone() });
             if let Some((id, _)) = ending.request {
                 state.open.remove(&id);
-                effects.push(resolve(
-                    &id,
-                    ShutdownOutcome::TimedOut,
-                    Some(format!("could not be stopped: {problem}")),
-                ));
+                effects.push(resolve(&id, ShutdownOutcome::TimedOut, Some(text)));
             }
             None
         }

@@ -102,11 +102,8 @@ pub(super) fn begin(
 ) {
     let Some(view) = state.members.get_mut(name) else { return };
     view.ending = Some(ending);
-    effects.push(Effect::StopRun {
-        name: name.clone(),
-        incarnation: view.incarnation.clone(),
-        mode,
-    });
+    let (name, incarnation) = (name.clone(), view.incarnation.clone());
+    effects.push(Effect::StopRun { name, incarnation, mode });
 }
 
 pub(super) fn resolve(
@@ -199,13 +196,8 @@ pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
         };
         if state.members.get(&request.member).filter(waits).is_some() {
             let with = Some((request.id.clone(), ShutdownOutcome::TimedOut));
-            begin(
-                state,
-                &request.member,
-                StopMode::Immediate,
-                ending(Cause::Forced, "did not answer in time", with),
-                effects,
-            );
+            let ending = ending(Cause::Forced, "did not answer in time", with);
+            begin(state, &request.member, StopMode::Immediate, ending, effects);
         }
     }
 }

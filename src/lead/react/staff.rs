@@ -347,11 +347,8 @@ pub(super) fn handle_started(
     for (name, problem) in failures {
         kind.note_failure(0, now);
         let state = kind.breaker(&name, now);
-        effects.push(Effect::Warn {
-            member: Some(name),
-            text: format!("could not be started: {problem}"),
-        });
-        effects.push(state);
+        let text = format!("could not be started: {problem}");
+        effects.extend([Effect::Warn { member: Some(name), text }, state]);
     }
 }
 
