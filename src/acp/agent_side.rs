@@ -1,6 +1,6 @@
 //! The agent side of the protocol: a client, such as an editor, opens a session and sends prompts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::report::{
     AgentFailure, AgentToolCall, FailureKind, Outcome, QuestionOption, SessionReport, ToolStatus,
 };
 use crate::wire::{RpcMessage, parse_or_default};
-use crate::writer::LineWriter;
+use crate::writer::RequestWriter;
 
 /// Error codes of JSON-RPC and of the protocol.
 const PARSE_ERROR: i64 = -32700;
@@ -41,8 +41,8 @@ pub enum ClientCall {
 pub struct AgentSide {
     version: String,
     lines: LineSplitter,
-    writer: LineWriter,
-    last_id: u64,
+    /// Each request asks a question; its key is kept.
+    writer: RequestWriter<String>,
     /// The request that opens the session, until it is answered.
     opening: Option<Value>,
     session: Option<String>,
@@ -50,8 +50,6 @@ pub struct AgentSide {
     sessions: u64,
     /// Requests of the prompts that have not ended.
     prompts: Vec<Value>,
-    /// The key of each open question, by the id of its request.
-    asked: BTreeMap<u64, String>,
     /// Tool calls that the client knows and that have not ended.
     tools: BTreeSet<String>,
     /// The last list of commands, for the next session.
@@ -64,13 +62,11 @@ impl AgentSide {
         AgentSide {
             version: version.to_owned(),
             lines: LineSplitter::new(LONGEST_LINE),
-            writer: LineWriter::default(),
-            last_id: 0,
+            writer: RequestWriter::default(),
             opening: None,
             session: None,
             sessions: 0,
             prompts: Vec::new(),
-            asked: BTreeMap::new(),
             tools: BTreeSet::new(),
             commands: None,
         }
@@ -155,26 +151,24 @@ impl AgentSide {
             self.tool(tool);
         }
         let Some(session) = &self.session else { return };
-        self.last_id += 1;
         let params = json!({
             "sessionId": session,
             "toolCall": tool_call(tool),
             "options": options.iter().map(option).collect::<Vec<_>>(),
         });
-        self.writer.request(self.last_id, "session/request_permission", params);
-        self.asked.insert(self.last_id, key.to_owned());
+        self.writer.request(key.to_owned(), "session/request_permission", params);
     }
 
     /// Returns the keys of the open questions.
     pub fn asked(&self) -> Vec<String> {
-        self.asked.values().cloned().collect()
+        self.writer.awaited.values().cloned().collect()
     }
 
     /// Takes a question back: it was answered elsewhere.
     pub fn withdraw(&mut self, key: &str) {
-        let found = self.asked.iter().find(|(_, other)| *other == key);
+        let found = self.writer.awaited.iter().find(|(_, other)| *other == key);
         if let Some(id) = found.map(|(id, _)| *id) {
-            self.asked.remove(&id);
+            self.writer.awaited.remove(&id);
             self.writer.notify("$/cancel_request", json!({"requestId": id}));
         }
     }
@@ -292,7 +286,7 @@ impl AgentSide {
 
     fn handle_reply(&mut self, id: &RawValue, result: Option<&RawValue>) -> Option<ClientCall> {
         let id = id.get().trim_matches('"').parse().ok()?;
-        let key = self.asked.remove(&id)?;
+        let key = self.writer.answered(id)?;
         let reply: PermissionReply = parse_or_default(result);
         Some(ClientCall::Answered { key, option: reply.option() })
     }

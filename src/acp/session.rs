@@ -37,7 +37,7 @@ pub struct Session {
     pub(crate) id: Option<String>,
     pub(crate) is_loaded: bool,
     pub(crate) lines: LineSplitter,
-    pub(crate) writer: RequestWriter,
+    pub(crate) writer: RequestWriter<AwaitedReply>,
     /// Reports that [`Session::receive`] returns next.
     pub(crate) reports: Vec<SessionReport>,
     pub(crate) early: EarlyUpdates,

@@ -1,4 +1,4 @@
-//! The lines for the agent, and the requests whose replies are awaited.
+//! The lines for the other side, and the requests whose replies are awaited.
 
 use std::collections::BTreeMap;
 
@@ -24,17 +24,32 @@ pub(crate) enum AwaitedReply {
     },
 }
 
-/// Lines for the other side.
-#[derive(Debug, Default)]
-pub(crate) struct LineWriter(Vec<u8>);
+/// The lines for the other side, and the requests that it has not answered.
+#[derive(Debug)]
+pub(crate) struct RequestWriter<T> {
+    lines: Vec<u8>,
+    last_id: u64,
+    pub(crate) awaited: BTreeMap<u64, T>,
+}
 
-impl LineWriter {
+impl<T> Default for RequestWriter<T> {
+    fn default() -> Self {
+        Self { lines: Vec::new(), last_id: 0, awaited: BTreeMap::new() }
+    }
+}
+
+impl<T> RequestWriter<T> {
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.lines)
     }
 
-    pub(crate) fn request(&mut self, id: u64, method: &str, params: Value) {
+    /// Writes a request and returns its id.
+    pub(crate) fn request(&mut self, sent: T, method: &str, params: Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
         self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        self.awaited.insert(id, sent);
+        id
     }
 
     pub(crate) fn notify(&mut self, method: &str, params: Value) {
@@ -51,51 +66,17 @@ impl LineWriter {
     }
 
     fn write(&mut self, message: &Value) {
-        self.0.extend_from_slice(message.to_string().as_bytes());
-        self.0.push(b'\n');
-    }
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct RequestWriter {
-    lines: LineWriter,
-    last_id: u64,
-    awaited: BTreeMap<u64, AwaitedReply>,
-}
-
-impl RequestWriter {
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        self.lines.take()
-    }
-
-    /// Writes a request and returns its id.
-    pub(crate) fn request(&mut self, sent: AwaitedReply, method: &str, params: Value) -> u64 {
-        self.last_id += 1;
-        let id = self.last_id;
-        self.lines.request(id, method, params);
-        self.awaited.insert(id, sent);
-        id
-    }
-
-    pub(crate) fn notify(&mut self, method: &str, params: Value) {
-        self.lines.notify(method, params);
-    }
-
-    pub(crate) fn reply(&mut self, id: &Value, result: Value) {
-        self.lines.reply(id, result);
-    }
-
-    pub(crate) fn reply_error(&mut self, id: &Value, code: i64, message: &str) {
-        self.lines.reply_error(id, code, message);
+        self.lines.extend_from_slice(message.to_string().as_bytes());
+        self.lines.push(b'\n');
     }
 
     /// Returns the request that a reply is for, once.
-    pub(crate) fn answered(&mut self, id: u64) -> Option<AwaitedReply> {
+    pub(crate) fn answered(&mut self, id: u64) -> Option<T> {
         self.awaited.remove(&id)
     }
 
     /// Gives up all requests.
-    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = AwaitedReply> {
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = T> {
         std::mem::take(&mut self.awaited).into_values()
     }
 }
