@@ -37,7 +37,7 @@ pub enum ClientCall {
 }
 
 /// The connection to a client, as the agent, without I/O. It has one session at a time.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct AgentSide {
     version: String,
     lines: LineSplitter,
@@ -59,23 +59,14 @@ pub struct AgentSide {
 impl AgentSide {
     /// `version` is that of this program.
     pub fn new(version: &str) -> AgentSide {
-        AgentSide {
-            version: version.to_owned(),
-            lines: LineSplitter::new(LONGEST_LINE),
-            writer: RequestWriter::default(),
-            opening: None,
-            session: None,
-            sessions: 0,
-            prompts: Vec::new(),
-            tools: BTreeSet::new(),
-            commands: None,
-        }
+        let lines = LineSplitter::new(LONGEST_LINE);
+        AgentSide { version: version.to_owned(), lines, ..AgentSide::default() }
     }
 
     /// Takes bytes of the client.
     pub fn receive(&mut self, bytes: &[u8]) -> Vec<ClientCall> {
         let mut calls = Vec::new();
-        let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
+        let mut lines = std::mem::take(&mut self.lines);
         lines.feed(bytes, |line| calls.extend(self.handle_line(line)));
         self.lines = lines;
         calls

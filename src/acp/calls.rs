@@ -55,7 +55,8 @@ impl CallTable {
         let found = self.calls.iter().rposition(|kept| kept.call.id == part.tool_call_id);
         let index = found.unwrap_or_else(|| {
             self.drop_old_calls(MOST_CALLS - 1);
-            self.calls.push_back(KeptCall { call: new_call(&part.tool_call_id), size: 0 });
+            let call = AgentToolCall { id: part.tool_call_id.clone(), ..AgentToolCall::default() };
+            self.calls.push_back(KeptCall { call, size: 0 });
             self.calls.len() - 1
         });
         let kept = &mut self.calls[index];
@@ -87,18 +88,6 @@ impl CallTable {
                 None => return,
             }
         }
-    }
-}
-
-fn new_call(id: &str) -> AgentToolCall {
-    AgentToolCall {
-        id: id.to_owned(),
-        title: String::new(),
-        kind: ToolKind::default(),
-        status: ToolStatus::default(),
-        input: Value::Null,
-        content: Vec::new(),
-        locations: Vec::new(),
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) const LONGEST_LINE: usize = 32 << 20;
 const KEPT_CAPACITY: usize = 1 << 20;
 
 /// The part of a line that has arrived.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
     limit: usize,
     part: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) enum InputLine<'a> {
 
 impl LineSplitter {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, part: Vec::new(), is_skipping: false }
+        Self { limit, ..Self::default() }
     }
 
     /// Calls `handle` for each line that `bytes` complete. A line that is too long is reported as

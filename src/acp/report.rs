@@ -139,7 +139,7 @@ pub struct TokenUsage {
 }
 
 /// A tool call, merged from its parts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentToolCall {
     pub id: String,
     /// May be empty.

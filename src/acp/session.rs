@@ -29,7 +29,7 @@ const REPORTED_FAULTS: u64 = 20;
 const EXCERPT: usize = 120;
 
 /// A session with one agent process, which the owner starts, feeds and ends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Session {
     pub(crate) start: SessionStart,
     pub(crate) agent: AgentInfo,
@@ -54,8 +54,9 @@ pub struct Session {
     faults: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum SessionPhase {
+    #[default]
     Starting,
     Ready,
     /// Refused, or ended.
@@ -70,24 +71,12 @@ impl Session {
 
     pub(crate) fn with_longest_line(start: SessionStart, limit: usize) -> Self {
         let mut session = Self {
-            agent: AgentInfo::default(),
-            phase: SessionPhase::Starting,
-            id: None,
-            is_loaded: false,
             lines: LineSplitter::new(limit),
-            writer: RequestWriter::default(),
-            reports: Vec::new(),
-            early: EarlyUpdates::default(),
-            settings: SessionSettings::default(),
             start_modes: start.modes.iter().cloned().collect(),
-            later_mode: None,
-            calls: CallTable::default(),
-            questions: QuestionTable::default(),
             user: UserMessages::new(&start.seek),
-            turn: None,
             usage: UsageMeter::new(start.traits.usage),
-            faults: 0,
             start,
+            ..Self::default()
         };
         session.initialize();
         session
@@ -97,7 +86,7 @@ impl Session {
     /// come the reports that other calls have caused; without bytes, only these.
     pub fn receive(&mut self, bytes: &[u8]) -> Vec<SessionReport> {
         // Taken out for the time of the call, because the handler needs the rest of the session.
-        let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
+        let mut lines = std::mem::take(&mut self.lines);
         lines.feed(bytes, |line| self.handle_line(line));
         self.lines = lines;
         std::mem::take(&mut self.reports)
@@ -218,7 +207,7 @@ impl Session {
 
     /// Ends the session because the agent has exited: its output ends. Returns the last reports.
     pub fn end(&mut self) -> Vec<SessionReport> {
-        let mut lines = std::mem::replace(&mut self.lines, LineSplitter::new(0));
+        let mut lines = std::mem::take(&mut self.lines);
         lines.finish(|line| self.handle_line(line));
         let failure = AgentFailure::other("the agent has exited");
         self.end_user_message();

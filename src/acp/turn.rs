@@ -9,7 +9,7 @@ use crate::wire::{CodexMeta, PromptReply};
 const KEPT_TEXT: usize = 1200;
 
 /// A turn that runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Turn {
     pub(crate) tag: String,
     /// The id of the request.
@@ -25,16 +25,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn new(tag: &str, request: u64) -> Self {
-        Self {
-            tag: tag.to_owned(),
-            request,
-            is_received: false,
-            is_cancelled: false,
-            text: LastText::default(),
-            failure: None,
-            is_system_error: false,
-            warning: None,
-        }
+        Self { tag: tag.to_owned(), request, ..Self::default() }
     }
 
     pub(crate) fn add_text(&mut self, message: Option<&str>, text: &str) {
