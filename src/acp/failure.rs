@@ -62,7 +62,7 @@ impl AgentFailure {
     }
 
     pub(crate) fn from_reply(error: &RawValue) -> Self {
-        Self::from_error(&parse_error(error))
+        Self::from_error(&parse_or_default(Some(error)))
     }
 
     /// Reads an error reply. Its code may be outside of the ranges of JSON-RPC, such as 401.
@@ -98,11 +98,6 @@ fn spoken(text: &str) -> String {
         Some(format!("{before}{}", message.as_str()?))
     };
     one_line(&message().unwrap_or_else(|| text.to_owned()), LONGEST_TEXT)
-}
-
-/// Reads the error of a reply.
-pub(crate) fn parse_error(raw: &RawValue) -> RpcError {
-    parse_or_default(Some(raw))
 }
 
 fn plain(value: &Value) -> String {

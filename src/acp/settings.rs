@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::report::{SessionMode, SessionReport};
 use crate::start::ModeChoice;
-use crate::wire::{ChoiceReply, GroupReply, ModelsReply, ModesReply, OptionReply, SessionReply};
+use crate::wire::{ChoiceReply, ChoicesReply, GroupReply, OptionReply, SessionReply};
 
 /// The id and the category of the option that is the mode, and of the one that is the model.
 const MODE: &str = "mode";
@@ -111,7 +111,7 @@ impl SessionSettings {
 
     /// Returns whether the agent offers a mode of this id.
     pub(crate) fn has_mode(&self, id: &str) -> bool {
-        self.mode().is_some_and(|modes| modes.has(id))
+        self.choices(MODE).is_some_and(|modes| modes.has(id))
     }
 
     /// Returns the request for a mode. An agent that lists no modes is asked all the same.
@@ -136,7 +136,7 @@ impl SessionSettings {
         {
             return Ok(option.change(id));
         }
-        match self.mode() {
+        match self.choices(MODE) {
             Some(modes) if !modes.available.is_empty() => {
                 Err(format!("the agent has no mode {id}; it offers {}", names(&modes.available)))
             }
@@ -183,8 +183,8 @@ impl SessionSettings {
     /// Returns what the agent offers instead, for the message of a refusal.
     pub(crate) fn offered(&self, change: &SettingRequest) -> Option<String> {
         let selection = match change {
-            SettingRequest::Mode(_) => self.mode(),
-            SettingRequest::Model(_) => self.model(),
+            SettingRequest::Mode(_) => self.choices(MODE),
+            SettingRequest::Model(_) => self.choices(MODEL),
             SettingRequest::Option { id, .. } => {
                 self.options.iter().find(|option| option.id == *id).map(|option| &option.selection)
             }
@@ -233,12 +233,12 @@ impl SessionSettings {
     /// Returns reports of a mode and a model that were not reported yet.
     pub(crate) fn changes(&mut self) -> Vec<SessionReport> {
         let mut reports = Vec::new();
-        let mode = self.mode().map(|modes| modes.current.clone());
+        let mode = self.choices(MODE).map(|modes| modes.current.clone());
         if mode.is_some() && mode != self.reported_mode {
             reports.extend(self.mode_report());
             self.reported_mode = mode;
         }
-        let model = self.model().map(|models| models.current.clone());
+        let model = self.choices(MODEL).map(|models| models.current.clone());
         if let Some(current) = &model
             && !current.is_empty()
             && model != self.reported_model
@@ -250,19 +250,16 @@ impl SessionSettings {
     }
 
     pub(crate) fn mode_report(&self) -> Option<SessionReport> {
-        let modes = self.mode()?;
+        let modes = self.choices(MODE)?;
         let (current, available) = (modes.current.clone(), modes.available.clone());
         Some(SessionReport::Mode { current, available })
     }
 
-    fn mode(&self) -> Option<&ChoiceList> {
-        let option = || find_option(&self.options, MODE).map(|option| &option.selection);
-        self.modes.as_ref().or_else(option)
-    }
-
-    fn model(&self) -> Option<&ChoiceList> {
-        let option = || find_option(&self.options, MODEL).map(|option| &option.selection);
-        self.models.as_ref().or_else(option)
+    /// Returns the modes or the models, by the name of their option.
+    fn choices(&self, name: &str) -> Option<&ChoiceList> {
+        let list = if name == MODE { &self.modes } else { &self.models };
+        let option = || find_option(&self.options, name).map(|option| &option.selection);
+        list.as_ref().or_else(option)
     }
 
     fn set_current(&mut self, name: &str, id: String) {
@@ -325,19 +322,11 @@ impl SessionMode {
     }
 }
 
-impl From<ModesReply> for ChoiceList {
-    fn from(reply: ModesReply) -> Self {
+impl From<ChoicesReply> for ChoiceList {
+    fn from(reply: ChoicesReply) -> Self {
         let available =
             reply.available_modes.into_iter().filter_map(SessionMode::from_reply).collect();
         Self { current: reply.current_mode_id, available }
-    }
-}
-
-impl From<ModelsReply> for ChoiceList {
-    fn from(reply: ModelsReply) -> Self {
-        let available =
-            reply.available_models.into_iter().filter_map(SessionMode::from_reply).collect();
-        Self { current: reply.current_model_id, available }
     }
 }
 

@@ -1,9 +1,9 @@
 //! The turn of a prompt, and what its end means. A stop reason alone does not say that a turn has
 //! succeeded: codex marks failures in updates, copilot only in its text.
 
-use crate::failure::{REQUEST_CANCELLED, parse_error, prefix};
+use crate::failure::{REQUEST_CANCELLED, prefix};
 use crate::report::{AgentFailure, Outcome};
-use crate::wire::{CodexMeta, PromptReply};
+use crate::wire::{CodexMeta, PromptReply, RpcError, parse_or_default};
 
 /// The length of a text that is kept to find out why a turn has failed, in bytes.
 const KEPT_TEXT: usize = 1200;
@@ -73,7 +73,7 @@ impl Turn {
 
     /// Returns the result of a turn that was answered with an error.
     pub(crate) fn outcome_of_error(&self, error: &serde_json::value::RawValue) -> Outcome {
-        let error = parse_error(error);
+        let error: RpcError = parse_or_default(Some(error));
         if self.is_cancelled || error.code == REQUEST_CANCELLED {
             // qwen answers a cancelled turn with an internal error.
             Outcome::Cancelled

@@ -72,9 +72,7 @@ impl Session {
             self.fault("a permission request is malformed", text_of(params));
             return self.writer.reply_error(&id, INVALID_PARAMS, "Invalid params");
         };
-        self.end_user_message();
-        self.mark_received();
-        self.end_text();
+        self.begin_other();
         let tool = self.merge_call(request.tool_call, text_of(params).len()).clone();
         // Nothing runs for a question of a cancelled turn, or of a conversation that is loaded.
         let is_loading = self.phase == SessionPhase::Starting;
@@ -112,23 +110,20 @@ impl Session {
             "user_message_chunk" => self.handle_user_chunk(parse_or_default(Some(update))),
             "agent_message_chunk" => self.handle_text_chunk(parse_or_default(Some(update))),
             "agent_thought_chunk" => {
-                self.begin_content();
-                self.end_text();
+                self.begin_other();
                 let chunk: ContentChunk = parse_or_default(Some(update));
                 let text = chunk.content.into_text().filter(|text| !text.is_empty());
                 self.reports.extend(text.map(SessionReport::Thought));
             }
             "tool_call" | "tool_call_update" => match parse::<ToolPart>(Some(update)) {
                 Some(part) => {
-                    self.begin_content();
-                    self.end_text();
+                    self.begin_other();
                     self.merge_call(part, update.get().len());
                 }
                 None => self.fault("a tool call has no id", update.get()),
             },
             "plan" => {
-                self.begin_content();
-                self.end_text();
+                self.begin_other();
                 self.report_plan(parse_or_default(Some(update)));
             }
             "available_commands_update" => self.report_commands(parse_or_default(Some(update))),
@@ -161,7 +156,9 @@ impl Session {
         self.mark_received();
     }
 
-    fn end_text(&mut self) {
+    /// The same for one that is no text of the answer.
+    fn begin_other(&mut self) {
+        self.begin_content();
         if let Some(turn) = &mut self.turn {
             turn.end_text();
         }

@@ -49,7 +49,7 @@ pub(crate) struct InitializeReply {
     #[serde(default, deserialize_with = "lenient_list")]
     pub(crate) auth_methods: Vec<LoginMethod>,
     #[serde(default, rename = "_meta", deserialize_with = "lenient")]
-    pub(crate) meta: CapabilityMeta,
+    pub(crate) meta: VendorMeta,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -68,7 +68,7 @@ pub(crate) struct Capabilities {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) session_capabilities: SessionCapabilities,
     #[serde(default, rename = "_meta", deserialize_with = "lenient")]
-    pub(crate) meta: CapabilityMeta,
+    pub(crate) meta: VendorMeta,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,10 +79,17 @@ pub(crate) struct SessionCapabilities {
     pub(crate) list: bool,
 }
 
+/// The additions of all agents. Each is sent with messages of one kind.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct CapabilityMeta {
+pub(crate) struct VendorMeta {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) steering: Steering,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) quota: Quota,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) usage: Option<UsageReply>,
+    #[serde(default, deserialize_with = "lenient")]
+    pub(crate) codex: CodexMeta,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -106,30 +113,21 @@ pub(crate) struct SessionReply {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) session_id: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) modes: Option<ModesReply>,
+    pub(crate) modes: Option<ChoicesReply>,
     #[serde(default, deserialize_with = "lenient")]
-    pub(crate) models: Option<ModelsReply>,
+    pub(crate) models: Option<ChoicesReply>,
     #[serde(default, deserialize_with = "lenient_list")]
     pub(crate) config_options: Vec<OptionReply>,
 }
 
+/// The modes or the models. Models are not in the specification; codex, gemini and qwen send them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ModesReply {
-    #[serde(default, deserialize_with = "lenient")]
+pub(crate) struct ChoicesReply {
+    #[serde(default, alias = "currentModelId", deserialize_with = "lenient")]
     pub(crate) current_mode_id: String,
-    #[serde(default, deserialize_with = "lenient_list")]
+    #[serde(default, alias = "availableModels", deserialize_with = "lenient_list")]
     pub(crate) available_modes: Vec<ChoiceReply>,
-}
-
-/// Not in the specification; codex, gemini and qwen send it.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ModelsReply {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) current_model_id: String,
-    #[serde(default, deserialize_with = "lenient_list")]
-    pub(crate) available_models: Vec<ChoiceReply>,
 }
 
 /// A mode, a model, or a value of an option. Each has its id in a field of its own.
@@ -174,13 +172,7 @@ pub(crate) struct PromptReply {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) usage: Option<UsageReply>,
     #[serde(default, rename = "_meta", deserialize_with = "lenient")]
-    pub(crate) meta: PromptMeta,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct PromptMeta {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) quota: Quota,
+    pub(crate) meta: VendorMeta,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -235,13 +227,7 @@ pub(crate) struct ContentChunk {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) message_id: Option<String>,
     #[serde(default, rename = "_meta", deserialize_with = "lenient")]
-    pub(crate) meta: ChunkMeta,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct ChunkMeta {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) usage: Option<UsageReply>,
+    pub(crate) meta: VendorMeta,
 }
 
 /// A text, or something with a name.
@@ -349,13 +335,7 @@ pub(crate) struct InfoUpdate {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) title: Option<String>,
     #[serde(default, rename = "_meta", deserialize_with = "lenient")]
-    pub(crate) meta: InfoMeta,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(crate) struct InfoMeta {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(crate) codex: CodexMeta,
+    pub(crate) meta: VendorMeta,
 }
 
 /// The only mark that codex gives to a failed turn.
