@@ -32,8 +32,10 @@ const EXCERPT: usize = 120;
 #[derive(Debug, Default)]
 pub struct Session {
     pub(crate) start: SessionStart,
+    /// The agent, as far as it has described itself.
     pub(crate) agent: AgentInfo,
     pub(crate) phase: SessionPhase,
+    /// The agent's id of the session, with which a later run can continue it.
     pub(crate) id: Option<String>,
     pub(crate) is_loaded: bool,
     pub(crate) lines: LineSplitter,
@@ -108,29 +110,14 @@ impl Session {
         self.phase == SessionPhase::Ready
     }
 
-    /// The tag of the prompt that runs.
-    pub fn turn(&self) -> Option<&str> {
-        self.turn.as_ref().map(|turn| &*turn.tag)
-    }
-
     /// Returns whether a tool call has not ended, as far as the agent reports it.
     pub fn runs_tool(&self) -> bool {
         self.calls.is_any_open()
     }
 
-    /// The agent, as far as it has described itself.
-    pub fn agent(&self) -> &AgentInfo {
-        &self.agent
-    }
-
     /// The open questions, oldest first.
     pub fn questions(&self) -> impl Iterator<Item = &AgentQuestion> {
         self.questions.iter()
-    }
-
-    /// The agent's id of the session, with which a later run can continue it.
-    pub fn session_id(&self) -> Option<&str> {
-        self.id.as_deref()
     }
 
     /// Sends a prompt. Returns false without effect if the session is not free: at a second prompt,

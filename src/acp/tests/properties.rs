@@ -166,7 +166,7 @@ fn take(session: &mut Session, step: SessionStep) -> Vec<SessionReport> {
             assert_eq!(session.prompt("t", "x"), is_free);
         }
         SessionStep::Cancel => {
-            let is_running = session.turn().is_some();
+            let is_running = session.turn.is_some();
             assert_eq!(session.cancel(), is_running);
         }
         SessionStep::Steer => {
@@ -213,9 +213,9 @@ proptest! {
         }).session;
         let mut open_turns = 0;
         for step in steps {
-            let was_running = session.turn().is_some();
+            let was_running = session.turn.is_some();
             let reports = take(&mut session, step);
-            if !was_running && session.turn().is_some() {
+            if !was_running && session.turn.is_some() {
                 open_turns += 1;
             }
             check(&mut session, &reports, &mut open_turns);

@@ -79,7 +79,7 @@ fn agent_describes_itself() {
         },
         "authMethods": [{"id": "a", "name": "Log in"}, {"id": "b"}, 7],
     }));
-    let info = agent.session.agent();
+    let info = &agent.session.agent;
     assert_eq!((&*info.name, &*info.version), ("gemini-cli", "0.61.0"));
     assert!(info.can_load && info.can_resume && !info.can_list && info.can_steer);
     assert_eq!(info.logins, ["Log in", "b"]);
@@ -105,7 +105,7 @@ fn new_session_gets_directory_and_servers() {
     assert!(!agent.session.is_ready());
     let reports = agent.feed(&json!({"id": sent["id"], "result": {"sessionId": SESSION}}));
     assert_eq!(reports, [ready(false, &[])]);
-    assert_eq!(agent.session.session_id(), Some(SESSION));
+    assert_eq!(agent.session.id.as_deref(), Some(SESSION));
     assert!(agent.session.is_ready() && agent.session.is_free());
 }
 

@@ -34,7 +34,7 @@ fn call(id: &str, status: &str) -> Value {
 #[test]
 fn one_prompt_runs_at_a_time() {
     let mut agent = running();
-    assert_eq!(agent.session.turn(), Some("t"));
+    assert_eq!(agent.session.turn.as_ref().expect("a turn").tag, "t");
     assert!(!agent.session.is_free() && agent.session.is_ready());
     assert!(!agent.session.prompt("u", "more"));
     let sent = agent.take_sent();
@@ -44,7 +44,7 @@ fn one_prompt_runs_at_a_time() {
     let reports = agent.feed(&json!({"id": sent[0]["id"], "result": {"stopReason": "end_turn"}}));
     let end = ended(&reports);
     assert_eq!((&*end.tag, end.outcome, end.usage), ("t", Outcome::Done, None));
-    assert!(agent.session.is_free() && agent.session.turn().is_none());
+    assert!(agent.session.is_free() && agent.session.turn.is_none());
     assert!(agent.session.prompt("u", "more"));
 }
 
@@ -151,7 +151,7 @@ fn text_goes_into_the_running_turn() {
         let reports = agent.feed(&json!({"id": sent["id"], "result": reply}));
         let result = why.map_or(Ok(()), |why| Err(why.to_owned()));
         assert_eq!(reports, [SessionReport::Steered { tag: "u".to_owned(), result }]);
-        assert_eq!(agent.session.turn(), Some("t"));
+        assert_eq!(agent.session.turn.as_ref().expect("a turn").tag, "t");
     }
     let mut agent = running();
     agent.session.steer("u", "x");
