@@ -63,7 +63,7 @@ pub struct ConversationStatus {
 ///
 /// Finished lines are printed once, into the scrollback. Below them a live region shows what is
 /// unfinished, a line of status and the composer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Conversation {
     pub(crate) options: Options,
     pub(crate) screen: FrameWriter,
@@ -93,9 +93,10 @@ pub struct Conversation {
 }
 
 /// The progress of the agent's session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum SessionProgress {
     /// Reports replay an earlier conversation, if any.
+    #[default]
     Starting,
     Ready,
     /// The session is loaded again. This terminal shows the conversation already.
@@ -136,28 +137,7 @@ impl Conversation {
     /// Begins a conversation at the cursor of the terminal, which is at the left margin.
     pub fn new(options: Options, size: TerminalSize) -> Conversation {
         let screen = FrameWriter::new(size, options.color);
-        Conversation {
-            options,
-            screen,
-            transcript: Transcript::new(),
-            text: TextStream::default(),
-            message: None,
-            thought: None,
-            tools: Vec::new(),
-            ended_tools: VecDeque::new(),
-            plan: Vec::new(),
-            is_plan_new: false,
-            questions: VecDeque::new(),
-            turn: None,
-            failure: None,
-            status: ConversationStatus::default(),
-            facts: SessionFacts::default(),
-            session: SessionProgress::Starting,
-            editor: PromptEditor::default(),
-            commands: CommandList::default(),
-            leave_until: None,
-            settled_at: 0,
-        }
+        Conversation { options, screen, ..Conversation::default() }
     }
 
     /// Adapts to a new size of the terminal. Once it has settled, a frame draws the live region

@@ -10,7 +10,7 @@ const BAR: &str = "│ ";
 
 /// Draws `source` in `room` columns. Text that Markdown would hide is drawn as it is.
 pub(crate) fn draw(source: &str, room: usize) -> Vec<StyledLine> {
-    let mut drawing = Drawing::new(room);
+    let mut drawing = Drawing { room, ..Drawing::default() };
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     for event in Parser::new_ext(source, options) {
@@ -47,6 +47,7 @@ struct Prefix {
     rest: StyledLine,
 }
 
+#[derive(Default)]
 struct Drawing {
     room: usize,
     rows: Vec<StyledLine>,
@@ -66,22 +67,6 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn new(room: usize) -> Drawing {
-        Drawing {
-            room,
-            rows: Vec::new(),
-            inline: StyledLine::default(),
-            prefixes: Vec::new(),
-            lists: Vec::new(),
-            bold: 0,
-            struck: 0,
-            links: Vec::new(),
-            code: None,
-            grid: None,
-            needs_gap: false,
-        }
-    }
-
     fn take(&mut self, event: Event) {
         match event {
             Event::Start(tag) => self.start(tag),

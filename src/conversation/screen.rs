@@ -4,7 +4,7 @@
 use crate::line::{Breaks, StyledLine, char_width, wrap};
 
 /// Rows and columns of a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TerminalSize {
     /// Its height.
     pub rows: u16,
@@ -32,7 +32,7 @@ pub(crate) struct LiveRegion {
     pub(crate) cursor_column: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FrameWriter {
     has_color: bool,
     size: TerminalSize,
@@ -44,7 +44,7 @@ pub(crate) struct FrameWriter {
 
 impl FrameWriter {
     pub(crate) fn new(size: TerminalSize, has_color: bool) -> FrameWriter {
-        FrameWriter { has_color, size, drawn: LiveRegion::default(), is_resized: false }
+        FrameWriter { has_color, size, ..FrameWriter::default() }
     }
 
     pub(crate) fn size(&self) -> TerminalSize {

@@ -19,7 +19,7 @@ pub(crate) enum EntryKind {
     Notice,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Transcript {
     /// Lines that are not printed yet.
     lines: VecDeque<StyledLine>,
@@ -28,26 +28,15 @@ pub(crate) struct Transcript {
     last: Option<EntryKind>,
     /// The last lines ended a message: an empty line follows also before the same kind.
     is_closed: bool,
-    /// Lines are held back until the replay ends.
-    is_replay: bool,
+    /// The replay has ended; until then, lines are held back.
+    is_live: bool,
     has_dropped: bool,
 }
 
 impl Transcript {
-    pub(crate) fn new() -> Transcript {
-        Transcript {
-            lines: VecDeque::new(),
-            notices: VecDeque::new(),
-            last: None,
-            is_closed: false,
-            is_replay: true,
-            has_dropped: false,
-        }
-    }
-
     /// Adds finished lines.
     pub(crate) fn commit(&mut self, kind: EntryKind, lines: impl IntoIterator<Item = StyledLine>) {
-        if self.is_replay && kind == EntryKind::Notice {
+        if !self.is_live && kind == EntryKind::Notice {
             self.notices.extend(lines);
             return;
         }
@@ -59,7 +48,7 @@ impl Transcript {
         self.last = Some(kind);
         self.is_closed = false;
         self.lines.extend(lines);
-        while self.is_replay && self.lines.len() > REPLAYED {
+        while !self.is_live && self.lines.len() > REPLAYED {
             self.lines.pop_front();
             self.has_dropped = true;
         }
@@ -81,12 +70,12 @@ impl Transcript {
     }
 
     pub(crate) fn is_replay(&self) -> bool {
-        self.is_replay
+        !self.is_live
     }
 
     /// The replay is over: its last lines can be printed.
     pub(crate) fn end_replay(&mut self) {
-        self.is_replay = false;
+        self.is_live = true;
         if std::mem::take(&mut self.has_dropped) {
             self.lines.push_front(StyledLine::new(Look::DIM, "… earlier conversation not shown"));
         }
@@ -95,7 +84,7 @@ impl Transcript {
     /// Returns the lines to print now.
     pub(crate) fn take(&mut self) -> VecDeque<StyledLine> {
         let mut lines = std::mem::take(&mut self.notices);
-        if !self.is_replay {
+        if self.is_live {
             lines.append(&mut self.lines);
         }
         lines
