@@ -55,8 +55,6 @@ pub struct ConversationStatus {
     pub queued: usize,
     /// Time in milliseconds since which the agent is silent, if the user should know.
     pub silent_since: Option<u64>,
-    /// Takes the place of the state, for example that the agent has exited.
-    pub problem: Option<String>,
 }
 
 /// A conversation with an agent on a terminal. All times are milliseconds of one clock.

@@ -146,9 +146,6 @@ impl Conversation {
     }
 
     fn state(&self, now: u64) -> AgentActivity {
-        if let Some(problem) = &self.status.problem {
-            return AgentActivity::Failed(problem.clone());
-        }
         let is_asked = self.questions.front().is_some_and(|pending| !pending.is_answered);
         match (&self.turn, self.status.silent_since) {
             _ if is_asked => AgentActivity::Waiting,

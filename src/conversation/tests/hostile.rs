@@ -1,5 +1,7 @@
 //! Texts of an agent, of mail and of files cannot act on the terminal.
 
+use acp::{AgentFailure, FailureKind};
+
 use super::*;
 
 const HOSTILE: &str = "a\u{1b}[2J\u{1b}]0;title\u{7}\u{1b}[31mred\rb\u{8}\u{9b}5A\u{202e}c\u{61c}\
@@ -12,10 +14,6 @@ fn hostile_text_only_becomes_visible_marks() {
     let text = HOSTILE.to_owned();
     stage.conversation.prompt(Sender::Mail(text.clone()), HOSTILE, 0);
     stage.conversation.notice(HOSTILE);
-    stage.conversation.set_status(crate::ConversationStatus {
-        problem: Some(text.clone()),
-        ..Default::default()
-    });
     stage.draw();
     stage.report(SessionReport::User(text.clone()));
     stage.report(SessionReport::Model(text.clone()));
@@ -52,6 +50,8 @@ fn hostile_text_only_becomes_visible_marks() {
     stage.report(commands(&[HOSTILE, "x"]));
     stage.type_text("/");
     stage.input(Event::Paste(text.clone()));
+    let failure = AgentFailure { kind: FailureKind::Other, said: text.clone() };
+    stage.report(ended(Outcome::Failed(failure)));
     stage.report(ended(Outcome::Stopped(text)));
     let rows = stage.history().join("\n");
     assert!(rows.contains("a␛[2J␛]0;title␇␛[31mred"), "{rows}");

@@ -452,7 +452,6 @@ fn show_status(state: &mut State) {
     let status = ConversationStatus {
         queued: state.waiting.len() + state.typed.len(),
         silent_since: silent.filter(|_| !state.is_asked()).map(|turn| turn.heard_at.0),
-        problem: None,
     };
     if status != state.shown {
         state.shown = status.clone();
