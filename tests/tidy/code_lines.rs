@@ -25,11 +25,16 @@ pub(crate) fn code_lines(file: &File) -> usize {
 fn skip_item<'l>(indent: &str, lines: &mut impl Iterator<Item = &'l str>) {
     let ends = ["}", "};", ");"].map(|end| format!("{indent}{end}"));
     let mut has_begun = false;
+    let mut is_block = false;
     for line in lines {
-        has_begun |= !line.trim_start().starts_with("#[");
+        if !has_begun && !line.trim_start().starts_with("#[") {
+            has_begun = true;
+            is_block = line.ends_with('{');
+        }
         let own = line.strip_prefix(indent).filter(|rest| !rest.starts_with(' '));
+        // A block may have a text at the left margin.
         let is_whole = own.is_some_and(|own| own.ends_with(';') || own.ends_with("{}"));
-        if has_begun && (is_whole || ends.iter().any(|end| line == end)) {
+        if has_begun && (is_whole && !is_block || ends.iter().any(|end| line == end)) {
             return;
         }
     }
@@ -45,7 +50,8 @@ pub(crate) fn limit(page: &str) -> Option<usize> {
 fn tests_blanks_and_comments_are_not_code() {
     let text = "//! Head.\n\nuse a::b;\n#[cfg(test)]\nuse c::{\n    d,\n};\n\n/// Doc.\n\
                 fn f() {\n    g(); // why\n}\n\n#[cfg(test)]\n#[path = \"x.rs\"]\nmod x;\n\
-                #[cfg(test)]\nmod tests {\n    fn h() {\n        i();\n    }\n}\nfn j() {}\n";
+                #[cfg(test)]\nmod tests {\n    const T: &str = \"\na;\n\";\n    fn h() {\n\
+                \x20       i();\n    }\n}\nfn j() {}\n";
     assert_eq!(code_lines(&File::new("src/a/lib.rs", text)), 5, "use, f with two lines more, j");
     assert_eq!(code_lines(&File::new("src/a/tests.rs", text)), 0);
     assert_eq!(code_lines(&File::new("src/a/tests/b.rs", text)), 0);
