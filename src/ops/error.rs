@@ -21,8 +21,9 @@ use model::id::{HostName, IdError, MemberName, RequestId, TaskId, TeamName};
 use model::mail::access::AccessDenied;
 use model::members::placement::{BackendKind, Verdict};
 use model::name::nearest;
+use model::team::Member;
 use model::team::settings::BackendChoice;
-use store::StoreError;
+use store::{StoreError, TeamStore};
 use sys::fs::FsError;
 
 /// An error of a verb.
@@ -229,6 +230,16 @@ impl OpsError {
         let problem = format!("{what} `{}` does not exist", given.escape_debug());
         let hint = meant(&nearest, &format!("{what}s"), known) + more;
         OpsError::described(Kind::Usage, problem, hint)
+    }
+
+    /// The error for a name that no member has. Its hint suggests one of `members`.
+    pub(super) fn no_such_member<'m>(
+        team: &TeamStore,
+        name: &MemberName,
+        members: impl IntoIterator<Item = &'m Member>,
+    ) -> OpsError {
+        let known = members.into_iter().map(|member| member.name.clone()).collect();
+        StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into()
     }
 
     /// Returns true for a claim that was refused because the board had changed.

@@ -70,11 +70,7 @@ pub(crate) fn started_record(
     let roster = team.team()?;
     match roster.member(name) {
         Some(_) => Err(OpsError::NotOurMember { name: name.clone() }),
-        None => {
-            let known = roster.members.into_iter().map(|m| m.name).collect();
-            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
-                .into())
-        }
+        None => Err(OpsError::no_such_member(team, name, &roster.members)),
     }
 }
 

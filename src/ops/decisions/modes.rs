@@ -13,7 +13,7 @@ use model::members::mode::Mode;
 use model::members::record::MemberRecord;
 use model::team::Team;
 use profile::Runs;
-use store::{StoreError, TeamStore};
+use store::TeamStore;
 
 /// A member whose mode was changed, or whose program was asked to change it.
 #[derive(Debug, Clone, Serialize)]
@@ -33,7 +33,7 @@ pub struct ModeChange {
 /// # Errors
 /// [`OpsError::NotAllowed`] for a mode that is disabled, only for leads, or more permissive than
 /// the lead's (PM-06); a refusal for a member whose program takes its mode only at
-/// start; [`StoreError::NoSuchMember`] for an unknown name. Nothing is changed then.
+/// start; [`OpsError::no_such_member`] for an unknown name. Nothing is changed then.
 pub fn set(
     ctx: &Context,
     team: &TeamStore,
@@ -92,13 +92,7 @@ fn changeable_members(
     };
     let Some(member) = roster.teammates().find(|member| member.name.clashes_with(name.as_str()))
     else {
-        let known = roster.teammates().map(|member| member.name.clone()).collect();
-        return Err(StoreError::NoSuchMember {
-            team: team.name().clone(),
-            name: name.clone(),
-            known,
-        }
-        .into());
+        return Err(OpsError::no_such_member(team, name, roster.teammates()));
     };
     match fixed_by(ctx, team, &member.name)? {
         Some(profile) => {

@@ -10,7 +10,7 @@ use model::id::MemberName;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::news::{is_for_loop, is_news};
 use model::team::event::{EventKind, Note};
-use store::{Marking, StoreError, TeamStore};
+use store::{Marking, TeamStore};
 
 /// Returns the unread messages of `owner`, or with `all` every message.
 pub fn read_messages(
@@ -42,13 +42,7 @@ pub fn read_for_loop(team: &TeamStore) -> Result<Vec<Envelope>, OpsError> {
 fn must_be_on_roster(team: &TeamStore, owner: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
     if roster.member(owner).is_none() {
-        let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember {
-            team: team.name().clone(),
-            name: owner.clone(),
-            known,
-        }
-        .into());
+        return Err(OpsError::no_such_member(team, owner, &roster.members));
     }
     Ok(())
 }

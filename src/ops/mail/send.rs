@@ -13,7 +13,7 @@ use model::mail::protocol::Message;
 use model::mail::scope::Scope;
 use model::team::{Member, Team};
 use profile::Runs;
-use store::{StoreError, TeamStore};
+use store::TeamStore;
 use sys::rand;
 
 /// Begins the refusal of a message by the access policy.
@@ -55,7 +55,7 @@ pub struct Broadcast {
 /// Sends a text from the speaker to one member.
 ///
 /// # Errors
-/// [`StoreError::NoSuchMember`] for a name that is not on the roster; no file is created for it
+/// [`OpsError::no_such_member`] for a name that is not on the roster; no file is created for it
 /// (MSG-05). [`OpsError::ReadsNoMail`] for a member without a mailbox reader;
 /// A refusal for an urgent message to a program that cannot be interrupted;
 /// A refusal for a recipient that the team's routing rules exclude;
@@ -89,7 +89,7 @@ pub fn send(
 /// reads mail, or else to the lead.
 ///
 /// # Errors
-/// [`OpsError::Usage`] if that would be the speaker; [`StoreError::NoSuchMember`] for a speaker
+/// [`OpsError::Usage`] if that would be the speaker; [`OpsError::no_such_member`] for a speaker
 /// that is not on the roster; [`OpsError::AccessDenied`] as for [`send`].
 pub fn escalate(
     ctx: &Context,
@@ -188,10 +188,7 @@ fn append(team: &TeamStore, to: &MemberName, envelope: Envelope) -> Result<Strin
 }
 
 fn find<'a>(team: &TeamStore, roster: &'a Team, name: &MemberName) -> Result<&'a Member, OpsError> {
-    roster.member(name).ok_or_else(|| {
-        let known = roster.members.iter().map(|m| m.name.clone()).collect();
-        StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into()
-    })
+    roster.member(name).ok_or_else(|| OpsError::no_such_member(team, name, &roster.members))
 }
 
 /// Rejects a member whose program reads no mailbox (MSG-16).

@@ -9,13 +9,13 @@ use model::id::MemberName;
 use model::members::record::MemberRecord;
 use model::team::brief;
 use profile::Placeholder;
-use store::{StoreError, TeamStore};
+use store::TeamStore;
 
 /// Returns the text for the named member, or without a name for the speaker. A speaker that is not
 /// on the team, and any caller without a team, gets the text for programs outside a team.
 ///
 /// # Errors
-/// [`StoreError::NoSuchMember`] for a named member that is not on the team; a team that cannot be
+/// [`OpsError::no_such_member`] for a named member that is not on the team; a team that cannot be
 /// read.
 pub fn brief(
     ctx: &Context,
@@ -32,11 +32,7 @@ pub fn brief(
             Ok(brief::brief(&roster, &member.name, role.as_deref(), &descriptions))
         }
         (None, None) => Ok(brief::outside()),
-        (None, Some(name)) => {
-            let known = roster.members.into_iter().map(|member| member.name).collect();
-            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
-                .into())
-        }
+        (None, Some(name)) => Err(OpsError::no_such_member(team, name, &roster.members)),
     }
 }
 

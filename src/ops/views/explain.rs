@@ -24,7 +24,7 @@ use model::members::usage::UsageTotal;
 use model::team::event::{Event, EventKind};
 use model::time::human as span;
 use model::wire;
-use store::{StoreError, TeamStore};
+use store::TeamStore;
 use sys::clock;
 use sys::proc::{self, Liveness};
 
@@ -101,13 +101,7 @@ pub fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Exp
     let record = records.iter().find(|record| record.name.clashes_with(name.as_str()));
     let listed = roster.member(name).map(|member| &member.name);
     let Some(name) = listed.or(record.map(|record| &record.name)).cloned() else {
-        let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember {
-            team: team.name().clone(),
-            name: name.clone(),
-            known,
-        }
-        .into());
+        return Err(OpsError::no_such_member(team, name, &roster.members));
     };
     let questions = team.questions()?;
     let evidence =

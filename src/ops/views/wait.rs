@@ -21,7 +21,7 @@ use model::members::need::Need;
 use model::members::record::MemberRecord;
 use model::team::Team;
 use model::text;
-use store::{StoreError, TeamChanges, TeamStore};
+use store::{TeamChanges, TeamStore};
 use sys::clock::Deadline;
 
 /// The state that is waited for.
@@ -195,7 +195,7 @@ impl StateWait {
     ///
     /// # Errors
     /// [`OpsError::Failed`] for a member that has ended and so can no longer become ready, idle or
-    /// quiet, and for a plain program that is to become idle; [`StoreError::NoSuchMember`] for an
+    /// quiet, and for a plain program that is to become idle; [`OpsError::no_such_member`] for an
     /// unknown name.
     pub fn step(&mut self, limit: Option<Duration>) -> Result<Option<Vec<Came>>, OpsError> {
         match self.advance(limit) {
@@ -284,9 +284,7 @@ impl StateWait {
             if self.until == Until::Gone {
                 return Ok(Some("gone".to_owned()));
             }
-            let known = seen.roster.members.iter().map(|m| m.name.clone()).collect();
-            let (team, name) = (self.team.name().clone(), name.clone());
-            return Err(StoreError::NoSuchMember { team, name, known }.into());
+            return Err(OpsError::no_such_member(&self.team, name, &seen.roster.members));
         }
         let state = seen.assess(&self.ctx, &self.team, evidence, name);
         let is_dead = record.is_some_and(|record| self.dead.contains(&record.incarnation));

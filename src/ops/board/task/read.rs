@@ -83,6 +83,5 @@ pub(crate) fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), 
     if roster.member(name).is_some() || team.settings()?.is_some_and(comes) {
         return Ok(());
     }
-    let known = roster.members.into_iter().map(|m| m.name).collect();
-    Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+    Err(OpsError::no_such_member(team, name, &roster.members))
 }
