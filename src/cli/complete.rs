@@ -319,7 +319,7 @@ fn members(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
 }
 
 fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
-    let board = ops::board::task::board(team).ok()?;
+    let board = team.board().ok()?;
     let ids = board.work().filter_map(|task| candidate(&task.id.to_string(), task.title()));
     let keys = board.work().filter_map(|task| candidate(task.extra.key.as_deref()?, task.title()));
     Some(ids.chain(keys).collect())
@@ -328,8 +328,7 @@ fn tasks(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
 fn requests(team: &TeamStore) -> Option<Vec<CompletionCandidate>> {
     let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
     let questions = questions.map(|question| (question.id.to_string(), question.summary()));
-    let shutdowns =
-        ops::ending::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
+    let shutdowns = team.requests().ok()?.into_iter().filter(|request| request.is_open());
     let shutdowns = shutdowns
         .map(|request| (request.id.to_string(), format!("{} is stopping", request.member)));
     Some(questions.chain(shutdowns).filter_map(|(id, summary)| candidate(&id, &summary)).collect())

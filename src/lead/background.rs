@@ -2,7 +2,7 @@
 
 use model::id::MemberName;
 use model::team::event::{EventKind, Note};
-use ops::{self, Context, OpsError, TeamStore};
+use ops::{Context, OpsError, TeamStore};
 
 /// Runs `run` on a blocking thread so that the loop keeps handling signals. A failure is journaled
 /// as a warning and does not stop the lead.
@@ -31,5 +31,5 @@ pub(super) fn warn(
     text: impl Into<String>,
 ) -> Result<(), OpsError> {
     let note = Note::of(EventKind::Warning).with("text", text.into());
-    ops::views::events::append(team, Note { member: about, ..note }).map(drop)
+    Ok(team.record(Note { member: about, ..note }).map(drop)?)
 }

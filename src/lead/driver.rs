@@ -117,7 +117,7 @@ pub async fn lead(
     let queue = InputQueue::default();
     let inputs = queue.inputs();
     // The watch starts before the first read, so that no change is missed in between.
-    let watch = ops::views::events::watch(lead.team, move |topic| inputs.send_change(topic))?;
+    let watch = lead.team.watch(move |topic| inputs.send_change(topic))?;
     if let Some(reason) = watch.polling() {
         warn(lead.team, None, ops::views::events::polling_notice(reason))?;
     }
@@ -243,7 +243,7 @@ impl<'a> LeadDriver<'a> {
             ops::team::lease::withdraw(self.team)?;
         }
         let note = Note::of(EventKind::LeadEnded).with("end", <&str>::from(end));
-        ops::views::events::append(self.team, note)?;
+        self.team.record(note)?;
         Ok(end)
     }
 
@@ -345,7 +345,7 @@ impl<'a> LeadDriver<'a> {
             && let Some((hooks, events)) = HookRunner::start(self.ctx, self.team)?
         {
             let rests = |record: &MemberRecord| record.state == MemberState::Idle;
-            let resting = ops::members::status::records(self.team)?.into_iter().filter(rests);
+            let resting = self.team.member_records()?.into_iter().filter(rests);
             self.state.resting = resting.map(|record| record.name).collect();
             self.hooks = Some(hooks);
             self.step(Event::Journal(events))?;
@@ -392,8 +392,7 @@ impl<'a> LeadDriver<'a> {
             LeadInput::Done(event) => event,
             LeadInput::Exited { .. } if !self.team.exists() => Event::End(LeadEnd::TeamGone),
             LeadInput::Exited { name, incarnation } => {
-                match ops::members::status::record(self.team, &name)?.filter(|r| r.is(&incarnation))
-                {
+                match self.team.member_record(&name)?.filter(|r| r.is(&incarnation)) {
                     Some(record) => Event::Exited(Box::new(record)),
                     None => return Ok(()),
                 }

@@ -63,10 +63,9 @@ async fn work(
 ) -> Result<i32, OpsError> {
     let inputs = process.queue.inputs();
     // Subscribe before the first read, so that no change is missed between them.
-    let watch =
-        ops::views::events::watch_as(team, &me.name, move |topic| inputs.send_change(topic));
+    let watch = team.watch_as(&me.name, move |topic| inputs.send_change(topic));
     let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
-    let record = ops::members::status::record(team, &me.name)?;
+    let record = team.member_record(&me.name)?;
     let backend = record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire();
     let myself = me.identity(ctx, team, backend);
     let state = WorkerState::new(myself, record.as_ref().is_some_and(|record| record.request.plan));

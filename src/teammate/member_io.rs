@@ -108,7 +108,7 @@ impl MemberIo<'_> {
 
     fn read_record(&self) -> Option<MemberEvent> {
         // An unreadable record does not prove that another run has replaced this one.
-        let record = ops::members::status::record(self.team, &self.me.name).ok()??;
+        let record = self.team.member_record(&self.me.name).ok()??;
         if !record.is(&self.me.incarnation) {
             return Some(replaced());
         }
@@ -238,7 +238,7 @@ impl MemberIo<'_> {
     /// ignored. A deleted team is not recreated.
     fn journal(&self, note: Note) {
         if self.team.exists() {
-            ops::views::events::note_unconfirmed(self.team, note.member(&self.me.name));
+            self.team.record_unconfirmed(note.member(&self.me.name));
         }
     }
 }
@@ -254,7 +254,7 @@ fn bounded(text: &str) -> String {
 fn requests(team: &TeamStore, ids: impl IntoIterator<Item = String>) -> Requests {
     let read = |id: &String| {
         let known = RequestId::parse(id).map_err(OpsError::from);
-        known.and_then(|id| ops::ending::shutdown::request(team, &id)).map_err(|e| e.to_string())
+        known.and_then(|id| Ok(team.request(&id)?)).map_err(|e| e.to_string())
     };
     ids.into_iter().map(|id| (id.clone(), read(&id))).collect()
 }

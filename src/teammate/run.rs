@@ -19,8 +19,7 @@ use profile::Runs;
 /// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
 /// be opened. Later failures do not end this process.
 pub fn serve_member(ctx: &Context, team: &TeamStore, me: &MemberRun) -> Result<i32, OpsError> {
-    let record =
-        ops::members::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
+    let record = team.member_record(&me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {
         let problem = format!("`{}` has another run now", me.name);
         return Err(OpsError::Usage { problem, hint: None });

@@ -117,7 +117,7 @@ impl<'a> EditorFace<'a> {
     ) -> io::Result<EditorFace<'a>> {
         let queue = InputQueue::default();
         let (inputs, changes) = (queue.inputs(), queue.inputs());
-        let watch = ops::views::events::watch(team, move |topic| changes.send_change(topic));
+        let watch = team.watch(move |topic| changes.send_change(topic));
         let (output, lines) = channel::<Vec<u8>>();
         let (done, written) = channel();
         let start = |name: &str, work: Box<dyn FnOnce() + Send>| {

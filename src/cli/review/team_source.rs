@@ -101,8 +101,8 @@ impl ReviewSource for TeamSource {
     }
 
     fn watch(&self, on_change: Box<dyn Fn() + Send>) -> Result<Box<dyn Any>, String> {
-        let watch = ops::views::events::watch(&self.team, move |_| on_change());
-        watch.map(|watch| Box::new(watch) as Box<dyn Any>).map_err(text)
+        let watch = self.team.watch(move |_| on_change());
+        watch.map(|watch| Box::new(watch) as Box<dyn Any>).map_err(|e| text(e.into()))
     }
 }
 

@@ -18,7 +18,6 @@ use model::id::MemberName;
 use model::text;
 use model::time::Timestamp;
 use ops::authority::Action;
-use ops::members::status;
 use ops::views::logs::{LogLine, LogReader};
 use ops::{Context, Kind, OpsError, TeamStore};
 use sys::{clock, failpoint};
@@ -166,7 +165,7 @@ impl LogStream {
         let mut is_starting = false;
         let mut names = self.names.clone();
         if names.is_empty() && self.team.exists() {
-            names = status::records(&self.team)?.into_iter().map(|record| record.name).collect();
+            names = self.team.member_records()?.into_iter().map(|record| record.name).collect();
         }
         for name in names {
             let is_known = self.readers.iter().any(|reader| reader.name == name)

@@ -183,7 +183,7 @@ impl TeamFeed {
         thread::Builder::new().name("read-team".to_owned()).spawn(move || {
             let on_change = move |topic| drop(changes.send(ReaderRequest::Changed(topic)));
             // Dropped at the end of the thread, which ends the watch.
-            let watch = ops::views::events::watch(&team, on_change);
+            let watch = team.watch(on_change);
             let sweep = if watch.is_ok() { SWEEP } else { BLIND_SWEEP };
             read_until_ended(&ctx, &team, &reports, &incoming, sweep);
         })?;

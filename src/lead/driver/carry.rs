@@ -36,8 +36,7 @@ impl LeadDriver<'_> {
                 starter::start(self.ctx, self.team, kind, specs, self.queue.inputs());
             }
             Effect::StopRun { name, incarnation, mode } => {
-                let record = ops::members::status::record(self.team, &name)?;
-                let record = record.filter(|record| record.is(&incarnation));
+                let record = self.team.member_record(&name)?.filter(|run| run.is(&incarnation));
                 let ending = record.map(|record| MemberStop { record, mode });
                 // The stopper outlives the driver, so sending cannot fail.
                 let _ = self.stopper.send(DueStop { name, incarnation, ending });

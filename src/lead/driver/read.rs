@@ -181,7 +181,7 @@ impl LeadDriver<'_> {
     }
 
     fn read_board(&mut self) -> Result<(), OpsError> {
-        let board = ops::board::task::board(self.team)?;
+        let board = self.team.board()?;
         // The files of a team that is being deleted disappear; another program did not
         // delete them.
         self.step(if self.team.exists() {

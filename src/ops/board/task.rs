@@ -25,7 +25,7 @@ pub use guards::{may_delegate, note_look};
 pub use notes::{attach, comment, report_progress, resume};
 pub use page::{TaskHistory, history};
 pub(crate) use read::must_be_member;
-pub use read::{ScopeCount, board, board_of, claimed, find, find_all, get, role_of, scopes};
+pub use read::{ScopeCount, board_of, claimed, find, find_all, get, role_of, scopes};
 pub use remind::{ReminderRequest, remind, unremind};
 pub use steps::{Completed, act, claim, claim_next, end, release, release_absent, release_hanging};
 pub(crate) use steps::{end_without_notice, release_all};

@@ -306,15 +306,6 @@ pub fn record_agreement(
     Ok(())
 }
 
-/// Returns all requests, oldest first.
-pub fn requests(team: &TeamStore) -> Result<Vec<ShutdownRequest>, OpsError> {
-    Ok(team.requests()?)
-}
-
-pub fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownRequest, OpsError> {
-    Ok(team.request(id)?)
-}
-
 /// The outcome of one shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShutdownResult {

@@ -229,16 +229,6 @@ pub struct Status {
     pub budgets: Vec<BudgetUse>,
 }
 
-/// Returns the records of all members, also of those that have left.
-pub fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
-    Ok(team.member_records()?)
-}
-
-/// Returns the record of a member's latest run.
-pub fn record(team: &TeamStore, name: &MemberName) -> Result<Option<MemberRecord>, OpsError> {
-    Ok(team.member_record(name)?)
-}
-
 /// Returns the members whose processes are alive, or may be.
 pub fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     Ok(live_of(&team.member_records()?))

@@ -44,7 +44,7 @@ pub fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let over = ended(team)?;
     remove_ended(ctx, team, &over, &mut done)?;
     release_tasks(team, &over, &mut done)?;
-    let board = task::board(team)?;
+    let board = team.board()?;
     done.assigned = owners::notify_owners(team, &board)?;
     let mut stale = board.tasks.values().filter(|task| task.state == TaskState::Stale);
     stale.try_for_each(|task| effects::remind::settle_stale(team, task))?;
@@ -148,7 +148,7 @@ fn release_tasks(
     let left: Vec<_> =
         over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
     let Some(first) = left.iter().map(|(record, _)| record.asked_at).min() else { return Ok(()) };
-    let (board, journal) = (task::board(team)?, team.events_since(first)?);
+    let (board, journal) = (team.board()?, team.events_since(first)?);
     let (mut unannounced, mut ended) = (Vec::new(), Vec::new());
     for (record, removal) in left {
         let works = board.work_of(&record.name).is_some();

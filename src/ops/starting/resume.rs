@@ -8,7 +8,7 @@ use crate::authority::names::started_record;
 use crate::ending::remove;
 use crate::hosts;
 use crate::members::lead;
-use crate::members::{presence, profiles, status};
+use crate::members::{presence, profiles};
 use crate::starting::spawn;
 use crate::{Context, OpsError};
 use launcher::sessions;
@@ -113,7 +113,7 @@ fn ended(
     names: &[MemberName],
 ) -> Result<Vec<MemberRecord>, OpsError> {
     let records = match names {
-        [] => status::records(team)?,
+        [] => team.member_records()?,
         names => names.iter().map(|name| started_record(team, name)).collect::<Result<_, _>>()?,
     };
     // A program may have ended while its launcher still cleans up after it.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::members::status;
 use crate::views::wait::{StateWait, Until};
 use crate::{Context, Kind, OpsError};
 use model::board::waiting::Ability;
@@ -34,7 +33,7 @@ pub fn must_answer(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> 
     let is_mute = |record: MemberRecord| {
         !record.reads_mail() || ability(&record.request.profile) == Ability::Commands
     };
-    if status::record(team, name)?.is_some_and(is_mute) {
+    if team.member_record(name)?.is_some_and(is_mute) {
         let problem = format!("`{name}` is no agent and answers no messages");
         return Err(OpsError::refused(problem, "leave out `--wait`".to_owned()));
     }

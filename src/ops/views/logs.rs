@@ -6,7 +6,7 @@ use crate::authority::names::started_record;
 use crate::hosts;
 use crate::hosts::log_part::{CHUNK, LogPart, LogRange, Times};
 use crate::members::output;
-use crate::members::{presence, status};
+use crate::members::presence;
 use crate::{Context, OpsError};
 use model::id::{HostName, Incarnation, MemberName};
 use model::members::placement::Placement;
@@ -115,7 +115,7 @@ impl LogReader {
     /// Returns true while the member may still print. Later reads are about the run that is on
     /// record now.
     pub fn is_live(&mut self, team: &TeamStore) -> bool {
-        let Ok(Some(record)) = status::record(team, &self.name) else { return false };
+        let Ok(Some(record)) = team.member_record(&self.name) else { return false };
         if record.placement.is_some() {
             match (&mut self.source, OutputSource::of(&record, None)) {
                 (OutputSource::Log(log), OutputSource::Log(now)) => log.place = now.place,

@@ -183,9 +183,8 @@ impl<F: Face> AcpDriver<'_, F> {
         let Ok(mut signals) = Signals::new() else { return 1 };
         let inputs = self.queue.inputs();
         // Subscribe before the first read, so that no change is missed between them.
-        let watch = ops::views::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
-            inputs.send_change(topic)
-        });
+        let MemberIo { team, me, .. } = &self.io;
+        let watch = team.watch_as(&me.name, move |topic| inputs.send_change(topic));
         let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
         let mut sweep = Deadline::after(interval);
         self.step(Event::Tick);

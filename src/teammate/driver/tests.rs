@@ -212,9 +212,7 @@ impl Stage {
     }
 
     fn record(&self) -> MemberRecord {
-        ops::members::status::record(&self.team, &self.me.name)
-            .expect("readable")
-            .expect("a record")
+        self.team.member_record(&self.me.name).expect("readable").expect("a record")
     }
 
     fn unread(&self) -> usize {

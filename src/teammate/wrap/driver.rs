@@ -105,9 +105,8 @@ impl WrapperDriver<'_> {
     async fn run(mut self) -> i32 {
         let inputs = self.queue.inputs();
         // Subscribe before the first read, so that no change is missed between them.
-        let watch = ops::views::events::watch_as(self.io.team, &self.io.me.name, move |topic| {
-            inputs.send_change(topic)
-        });
+        let MemberIo { team, me, .. } = &self.io;
+        let watch = team.watch_as(&me.name, move |topic| inputs.send_change(topic));
         let interval = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
         // A deadline, because a program that prints without a pause leaves no idle moment.
         let mut sweep = Deadline::after(interval);

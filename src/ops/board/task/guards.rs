@@ -1,6 +1,5 @@
 //! The demands of a team's board and its access policy, checked before a verb changes anything.
 
-use super::read::board;
 use crate::authority::access;
 use crate::error::names;
 use crate::{Context, OpsError, now};
@@ -70,7 +69,7 @@ pub(crate) fn may_create(
     if !policy.list_before_create || batch.is_empty() {
         return Ok(());
     }
-    let (board, looked_at) = (board(team)?, team.looked_at(&ctx.speaker)?);
+    let (board, looked_at) = (team.board()?, team.looked_at(&ctx.speaker)?);
     policy::has_seen_all(board.work(), &ctx.speaker, looked_at).map_err(|unseen| {
         let new = unseen.map(|id| format!("; task {id} is new since you looked"));
         OpsError::refused(
@@ -120,7 +119,7 @@ pub fn may_delegate(
     if task.is_none() && !(has_prompt && policy(team)?.delegation_task) {
         return Ok(());
     }
-    let board = board(team)?;
+    let board = team.board()?;
     let problem = match task {
         None => "work that is delegated with a prompt needs a task".to_owned(),
         Some(id) => match board.tasks.get(&id) {

@@ -13,10 +13,6 @@ use model::mail::scope::Scope;
 use model::team::settings::Settings;
 use store::{StoreError, TeamStore};
 
-pub fn board(team: &TeamStore) -> Result<Board, OpsError> {
-    Ok(team.board()?)
-}
-
 /// Returns the board, with completed and cancelled tasks only if `all` is set.
 pub fn board_of(team: &TeamStore, all: bool) -> Result<Board, OpsError> {
     Ok(if all { team.board()? } else { team.open_board()? })

@@ -81,7 +81,7 @@ fn latest(team: &TeamStore, one: &MemberStart) -> MemberRecord {
 /// Returns a task in progress to the board, since a worker claims one as soon as it is up. Tasks
 /// that only wait for this owner stay assigned.
 fn release(team: &TeamStore, one: &MemberStart) -> Result<(), OpsError> {
-    match task::board(team)?.work_of(&one.record.name) {
+    match team.board()?.work_of(&one.record.name) {
         Some(_) => task::release(team, &one.record.name).map(drop),
         None => Ok(()),
     }
