@@ -168,10 +168,12 @@ impl MemberIo<'_> {
             OutboundOp::Limit(hit) => team.record_limit(name, incarnation, hit.as_ref())?,
             OutboundOp::Withdraw(id, allowed) => dialog::withdraw(ctx, team, &id, allowed)?,
             OutboundOp::Session(session) => {
-                presence::begin_session(team, name, incarnation, &session)?
+                team.change_record(name, incarnation, |record| record.begin_session(&session))?;
             }
             OutboundOp::Usage(model, usage) => {
-                presence::add_usage(team, name, incarnation, model.as_deref(), &usage)?
+                team.change_record(name, incarnation, |record| {
+                    record.usage.get_or_insert_default().add(model.as_deref(), &usage);
+                })?;
             }
             OutboundOp::Typed(id, typed) => dialog::record_typed(team, &id, typed)?,
         }

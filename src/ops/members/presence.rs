@@ -6,7 +6,6 @@ use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::{Cause, MemberState};
 use model::members::placement::Placement;
 use model::members::record::MemberRecord;
-use model::members::usage::Usage;
 use model::team::Member;
 use model::team::event::{EventKind, Note};
 use store::TeamStore;
@@ -29,31 +28,6 @@ pub fn hello(
 ) -> Result<bool, OpsError> {
     let known = team.change_record(name, incarnation, |record| record.ready_at = Some(now()))?;
     Ok(known.is_some())
-}
-
-/// Records the session that the program has begun.
-pub fn begin_session(
-    team: &TeamStore,
-    name: &MemberName,
-    incarnation: &Incarnation,
-    session: &str,
-) -> Result<(), OpsError> {
-    team.change_record(name, incarnation, |record| record.begin_session(session))?;
-    Ok(())
-}
-
-/// Adds what a turn has used.
-pub fn add_usage(
-    team: &TeamStore,
-    name: &MemberName,
-    incarnation: &Incarnation,
-    model: Option<&str>,
-    used: &Usage,
-) -> Result<(), OpsError> {
-    team.change_record(name, incarnation, |record| {
-        record.usage.get_or_insert_default().add(model, used);
-    })?;
-    Ok(())
 }
 
 /// Records that a backend has started the launcher. The spawner journals it.
