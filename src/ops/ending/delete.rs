@@ -48,7 +48,14 @@ pub fn delete(
     let running = by_process::launchers_of(ctx, team);
     let records = team.member_records()?;
     let mut live = status::live_of(&records);
-    live.extend(starting_members(&records, &running, &live));
+    // The record of a start whose spawner was killed may name no process yet, and the launcher
+    // would outlive the team.
+    let runs = |record: &MemberRecord| running.iter().any(|run| record.is(&run.incarnation));
+    for record in records.iter().filter(|record| !record.state.is_over() && runs(record)) {
+        if !live.contains(&record.name) {
+            live.push(record.name.clone());
+        }
+    }
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
     }
@@ -61,18 +68,6 @@ pub fn delete(
     let _ = team.record(Note::of(EventKind::TeamDeleted));
     team.delete_with(founded_at, report)?;
     Ok(kept)
-}
-
-/// Returns the members of launchers that run for a record which is not over. The record of a start
-/// whose spawner was killed may name no process yet, and the launcher would outlive the team.
-fn starting_members(
-    records: &[MemberRecord],
-    running: &[Launcher],
-    live: &[MemberName],
-) -> Vec<MemberName> {
-    let runs = |record: &MemberRecord| running.iter().any(|run| record.is(&run.incarnation));
-    let starting = records.iter().filter(|record| !record.state.is_over() && runs(record));
-    starting.map(|record| record.name.clone()).filter(|name| !live.contains(name)).collect()
 }
 
 /// Rejects a team with a process that no record names: it would outlive the team. A process that

@@ -68,7 +68,10 @@ pub fn ask(
                 if record.name == *asker && earlier.agreed_at.is_none() {
                     record_agreement(team, &earlier.id, &WorkLeft::default())?;
                 }
-                add_force(team, earlier, options)?
+                if options.force && !earlier.force {
+                    team.change_request(&earlier.id, |r| r.force = true)?;
+                }
+                team.request(&earlier.id)?
             }
             None => {
                 let request = file(team, record, options, grace_s, record.name == *asker)?;
@@ -83,7 +86,11 @@ pub fn ask(
     for record in records.iter().filter(|record| record.restart.is_some()) {
         team.change_record(&record.name, &record.incarnation, |record| record.restart = None)?;
     }
-    send_all(team, &new, options)?;
+    // Concurrently: each append waits for the disk, which handles many at a time.
+    let send = |(record, request): &(&MemberRecord, ShutdownRequest)| {
+        send_request(team, record, request, options)
+    };
+    parallel_map(&new, AT_ONCE, send).into_iter().collect::<Result<(), OpsError>>()?;
     failpoint::hit("shutdown.asked");
     Ok(asked)
 }
@@ -137,31 +144,6 @@ fn awaited_words(
     format!("waiting for {} to end, up to {seconds} s{stopped}", names.join(", "))
 }
 
-/// Returns the earlier request for the same run, with `force` if that is wanted now.
-fn add_force(
-    team: &TeamStore,
-    earlier: &ShutdownRequest,
-    options: &ShutdownOptions,
-) -> Result<ShutdownRequest, OpsError> {
-    if options.force && !earlier.force {
-        team.change_request(&earlier.id, |r| r.force = true)?;
-    }
-    Ok(team.request(&earlier.id)?)
-}
-
-/// Sends the new requests concurrently: each append waits for the disk, which handles many at a
-/// time.
-fn send_all(
-    team: &TeamStore,
-    new: &[(&MemberRecord, ShutdownRequest)],
-    options: &ShutdownOptions,
-) -> Result<(), OpsError> {
-    let send_request = |(record, request): &(&MemberRecord, ShutdownRequest)| {
-        send_request(team, record, request, options)
-    };
-    parallel_map(new, AT_ONCE, send_request).into_iter().collect()
-}
-
 /// Sends the request to the member, unless it is forced, agreed or over, or the member reads no
 /// mail. Journals the request.
 fn send_request(
@@ -197,21 +179,12 @@ fn send_request(
         .with_some("by", request.agreed_at.map(|_| record.name.as_str()))
         .with_some("reason", options.reason.as_deref());
     team.record(Note { id: request.event.clone(), ..note })?;
-    match request.outcome {
-        // The run was over, so the request ended as it was filed.
-        Some(outcome) => journal_end(team, request, outcome),
-        None => Ok(()),
+    // The run was over, so the request ended as it was filed.
+    if let Some(outcome) = request.outcome {
+        let note = Note { cause: request.event.clone(), ..Note::of(EventKind::ShutdownEnded) };
+        let note = note.member(&request.member).with("request_id", request.id.as_str());
+        team.record(note.with("outcome", outcome.as_str()))?;
     }
-}
-
-fn journal_end(
-    team: &TeamStore,
-    request: &ShutdownRequest,
-    outcome: ShutdownOutcome,
-) -> Result<(), OpsError> {
-    let note = Note { cause: request.event.clone(), ..Note::of(EventKind::ShutdownEnded) };
-    let note = note.member(&request.member).with("request_id", request.id.as_str());
-    team.record(note.with("outcome", outcome.as_str()))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The work of all members that waits for a review, and where it would conflict.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -230,7 +230,14 @@ fn outcomes(
         missing.extend(members.iter().map(|(name, _)| (name.clone(), host.clone())));
         let (ctx, team, sender) = (ctx.clone(), team.clone(), sender.clone());
         // Not joined: it can take longer than the caller waits.
-        thread::spawn(move || find_on_host(&ctx, &team, &members, &sender));
+        thread::spawn(move || {
+            let mut hosts = UnreachableHosts::default();
+            for (name, checkout) in members {
+                let outcome = hosts.attempt(&checkout, || find(&ctx, &team, &name, &checkout));
+                // Fails once the caller has gone on.
+                let _ = sender.send((name, outcome));
+            }
+        });
     }
     drop(sender);
     let deadline = Deadline::after(HOSTS_LIMIT);
@@ -249,20 +256,6 @@ fn outcomes(
         outcomes.insert(name, Err(late.to_string()));
     }
     outcomes
-}
-
-fn find_on_host(
-    ctx: &Context,
-    team: &TeamStore,
-    members: &[(MemberName, Checkout)],
-    sender: &Sender<(MemberName, FindOutcome)>,
-) {
-    let mut hosts = UnreachableHosts::default();
-    for (name, checkout) in members {
-        let outcome = hosts.attempt(checkout, || find(ctx, team, name, checkout));
-        // Fails once the caller has gone on.
-        let _ = sender.send((name.clone(), outcome));
-    }
 }
 
 /// Finds the work of one member; `None` if nothing waits for a review.

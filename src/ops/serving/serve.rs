@@ -27,7 +27,6 @@ use crate::views::input;
 use crate::{Caller, Context, OpsError};
 use backend::{Backend, CloseOutcome, Mark};
 use model::id::{Incarnation, MemberName};
-use model::members::input::Input;
 use model::members::record::MemberRecord;
 use store::{Store, TeamStore};
 use sys::exec::CancelToken;
@@ -186,7 +185,11 @@ fn carry_out(
         HostRequest::Show(at) => {
             value(at.backend(ctx, team)?.show(at.mark()).map_err(to_ops_error)?)
         }
-        HostRequest::Input { at, input } => value(write(ctx, team, &at, &input)?),
+        HostRequest::Input { at, input } => {
+            let problem = "the team has another run now".to_owned();
+            let record = at.record(team)?.ok_or(OpsError::Failed { problem })?;
+            value(input::write_into(ctx, team, &record, &at.placement, &input)?)
+        }
         HostRequest::Label(labels) => {
             for (at, label) in labels {
                 at.backend(ctx, team)?.label(&[(at.mark(), label)]);
@@ -212,19 +215,6 @@ fn carry_out(
             })?;
             value(LogPart::read(log, &range)?)
         }
-    }
-}
-
-/// Writes input to a terminal that is proven to be the member's.
-fn write(
-    ctx: &Context,
-    team: &TeamStore,
-    at: &MarkedPlacement,
-    input: &Input,
-) -> Result<(), OpsError> {
-    match at.record(team)? {
-        Some(record) => input::write_into(ctx, team, &record, &at.placement, input),
-        None => Err(OpsError::Failed { problem: "the team has another run now".to_owned() }),
     }
 }
 
