@@ -139,6 +139,8 @@ pub struct Evidence<'e> {
     pub is_inside: bool,
     /// `isActive` of the team file.
     pub is_active: Option<bool>,
+    /// The last change of the team file, if that says that a working program is not active.
+    pub rested_at: Option<Timestamp>,
     pub mail: Option<UntakenMail>,
     /// The last change of its mailbox, if nothing in it is untaken.
     pub mail_changed_at: Option<Timestamp>,
@@ -189,9 +191,9 @@ pub fn assess(evidence: &Evidence) -> Assessment {
             .or_else(|| failed_turn(evidence, record))
             .unwrap_or_else(|| at_work(evidence, record)),
     };
-    let rests_since = evidence
-        .record
-        .map(|record| record.state_since.max(record.turn_ended_at.unwrap_or_default()));
+    let rests_since = evidence.record.map(|record| {
+        record.state_since.max(record.turn_ended_at.max(evidence.rested_at).unwrap_or_default())
+    });
     let limits = [
         (evidence.mail_changed_at, TAKING_UP_MS),
         (rests_since, NEXT_TURN_MS),
@@ -438,7 +440,8 @@ fn at_work(evidence: &Evidence, record: &MemberRecord) -> Assessment {
         return works(None, "it is about to begin a task")
             .with_reason(Some(format!("task #{task}")));
     }
-    let rests_since = record.turn_ended_at.into_iter().chain(since).max_by_key(|at| at.0);
+    let ends = [record.turn_ended_at, since, evidence.rested_at];
+    let rests_since = ends.into_iter().flatten().max();
     let took = evidence.mail_changed_at.filter(|at| {
         !record.runs_commands()
             && rests_since.is_none_or(|since| since < *at)

@@ -2,6 +2,7 @@
 //! here is read once for the whole team, except mailboxes, which only members at rest need.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::members::lead;
 use crate::members::{output, presence, profiles};
@@ -140,8 +141,14 @@ impl<'t> TeamEvidence<'t> {
             is_led: self.is_led,
             is_inside,
             is_active,
+            // The lead has yet to record the end of the turn.
+            rested_at: record
+                .filter(|record| may_rest && record.state == MemberState::Working)
+                .and_then(|_| changed_at(self.team, &self.team.team_file())),
             mail,
-            mail_changed_at: is_empty.then(|| mail_changed_at(self.team, name)).flatten(),
+            mail_changed_at: is_empty
+                .then(|| changed_at(self.team, &self.team.inbox_file(name)))
+                .flatten(),
             request: self.requests.get(&folded),
             task: self.task_of(name),
             next_task: self.next.get(&folded).copied(),
@@ -188,12 +195,12 @@ fn untaken(team: &TeamStore, name: &MemberName) -> Option<UntakenMail> {
     Some(UntakenMail { count: unread.len(), since: oldest })
 }
 
-/// Returns the time of the last write to a mailbox file.
-fn mail_changed_at(team: &TeamStore, name: &MemberName) -> Option<Timestamp> {
+/// Returns the time of the last write to a file of the team.
+fn changed_at(team: &TeamStore, file: &Path) -> Option<Timestamp> {
     if team.is_shared() {
         return None;
     }
-    let about = fs::about(&team.inbox_file(name)).ok().flatten()?;
+    let about = fs::about(file).ok().flatten()?;
     Some(now().minus_ms(about.age.as_millis().try_into().unwrap_or(u64::MAX)))
 }
 

@@ -26,6 +26,7 @@ struct Case {
     is_dead: bool,
     is_led: bool,
     is_active: Option<bool>,
+    rested_at: Option<Timestamp>,
     untaken: usize,
     mail_since: Timestamp,
     mail_changed_at: Option<Timestamp>,
@@ -53,6 +54,7 @@ impl Case {
             is_dead: false,
             is_led: true,
             is_active: None,
+            rested_at: None,
             untaken: 0,
             mail_since: Timestamp(997_000),
             mail_changed_at: None,
@@ -150,6 +152,7 @@ impl Case {
             is_led: self.is_led,
             is_inside: false,
             is_active: self.is_active,
+            rested_at: self.rested_at,
             mail: Some(UntakenMail { count: self.untaken, since: Some(self.mail_since) }),
             mail_changed_at: self.mail_changed_at,
             request: request.as_ref(),
@@ -216,6 +219,9 @@ fn each_combination_of_evidence_has_one_state() {
         // ST-02: mail that it took during its turn begins the next one; its screen rests before.
         ("claude", Idle, &[rests, took_mail_long_ago, turn_ended], Doing::Working),
         ("claude", Idle, &[rests, took_mail_long_ago, turn_ended_before], Doing::Idle),
+        // The lead has yet to record the end, after which it begins the next turn as above.
+        ("claude", Working, &[rests, took_mail_long_ago, rested], Doing::Working),
+        ("claude", Working, &[rests, took_mail_long_ago, rested_before], Doing::Idle),
         ("claude", Idle, &[rests, turn_ended], Doing::Idle),
         ("codex", Idle, &[took_mail_long_ago, turn_ended], Doing::Idle),
         ("claude", Idle, &[|c| c.is_active = Some(false), took_mail_long_ago], Doing::Idle),
@@ -352,6 +358,14 @@ fn took_mail(case: &mut Case) {
 
 fn took_mail_long_ago(case: &mut Case) {
     case.mail_changed_at = Some(Timestamp(990_000));
+}
+
+fn rested(case: &mut Case) {
+    case.rested_at = Some(Timestamp(999_950));
+}
+
+fn rested_before(case: &mut Case) {
+    case.rested_at = Some(Timestamp(998_000));
 }
 
 fn turn_ended(case: &mut Case) {

@@ -41,6 +41,7 @@ fn decide(
         is_led: true,
         is_inside: false,
         is_active,
+        rested_at: None,
         mail: Some(UntakenMail { count: 0, since: None }),
         mail_changed_at: None,
         request,
