@@ -183,7 +183,8 @@ fn version_in(printed: &str) -> Option<String> {
     let line = printed.lines().map(str::trim).find(|line| !line.is_empty())?;
     let numbers =
         |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.');
-    let found = line.split_whitespace().map(|word| word.trim_start_matches('v')).find(numbers);
+    let words = line.split_whitespace();
+    let found = words.map(|word| word.trim_start_matches('v').trim_end_matches('.')).find(numbers);
     Some(text::short(found.unwrap_or(line), VERSION))
 }
 
@@ -237,6 +238,7 @@ mod tests {
         for (printed, version) in [
             ("2.1.34 (Claude Code)\n", Some("2.1.34")),
             ("codex-cli 0.169.0\n", Some("0.169.0")),
+            ("GitHub Copilot CLI 1.0.102.\n", Some("1.0.102")),
             ("\naider v0.86.2\nmore 1.2\n", Some("0.86.2")),
             ("tool of today\n", Some("tool of today")),
             ("\u{1b}[31m1.0\u{1b}[0m\u{9b}2J x", Some("1.0\u{fffd}2J")),

@@ -184,7 +184,10 @@ pub(super) fn advance_urgent(state: &mut State) {
     let Some(turn) = &state.turn else { return };
     // An agent that has not begun the turn may ignore its cancellation.
     let is_begun = turn.is_received || turn.stored_at <= state.now;
-    let is_busy = state.now.since(turn.heard_at) < QUIET_MS || state.session.runs_tool();
+    // What an agent says at once, such as a warning, is not an answer of its provider.
+    let is_answered = turn.heard_at >= turn.stored_at;
+    let is_heard = is_answered && state.now.since(turn.heard_at) < QUIET_MS;
+    let is_busy = is_heard || state.session.runs_tool();
     let takes_text = turn.is_received && is_busy && !state.is_asked();
     let is_new =
         |envelope: &&Envelope| envelope.urgent && !state.interrupted.contains(&envelope.msg_id);

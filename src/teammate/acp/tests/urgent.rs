@@ -71,10 +71,10 @@ fn ac_07_urgent_message_waits_until_the_turn_has_begun() {
         stage.mail("bob", "begin", "m1");
         stage.urgent("u1");
         stage.tick(STORED_MS - 1);
-        let method = if can_steer { "_session/steering" } else { "session/cancel" };
-        assert_eq!(stage.find(method), None);
+        assert_eq!(stage.find("session/cancel"), None);
+        // What codex says within 20 ms, a warning of its own, is no sign that its API answers.
         stage.says("on it");
-        stage.take(method);
+        stage.take("session/cancel");
     }
 }
 
