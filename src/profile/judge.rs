@@ -177,7 +177,8 @@ fn first_row(how: &ComposerRule, look: &Screenshot) -> Option<usize> {
     let is_first = |at: usize| {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
         how.line.text(&look.rows[at]).is_some()
-            && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
+            // What is above the first row is out of view.
+            && (at == 0 || how.above.as_ref().is_none_or(|p| p.find(above).is_some()))
     };
     let last = (0..look.rows.len()).rev().find(|at| is_first(*at))?;
     // The continuation of a wrapped line can match too, even as an empty composer (MSG-03). The row

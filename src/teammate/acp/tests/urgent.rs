@@ -237,7 +237,7 @@ fn ac_02_urgent_message_in_doubt_is_marked_in_a_running_turn() {
     stage.at(0, unread);
     stage.reply("session/load", json!({}));
     stage.types("go on");
-    stage.says("on it");
+    stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress"}));
     let steering = stage.take("_session/steering");
     assert!(text_of(&steering).contains("may repeat one"));
     let reason = "possibly a repetition: it was sent before without a receipt";
@@ -257,7 +257,9 @@ fn ac_07_urgent_message_waits_until_the_start_is_confirmed() {
         stage.initialize("1.18.33", can_steer);
         stage.reply("session/new", json!({"sessionId": SESSION}));
         stage.types("look around");
-        stage.says("on it");
+        stage.update(
+            json!({"sessionUpdate": "tool_call", "toolCallId": "c", "status": "in_progress"}),
+        );
         stage.urgent("u1");
         let method = if can_steer { "_session/steering" } else { "session/cancel" };
         assert_eq!(stage.find(method), None);

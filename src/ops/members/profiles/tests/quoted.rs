@@ -55,7 +55,7 @@ fn written(rows: &[String], first: &str, others: &str) -> Vec<String> {
 /// Returns the first row of the composer, a frame or a sign.
 fn composer_row(program: &str, rows: &[String]) -> usize {
     let last = |sign: &str| rows.iter().rposition(|row| row.trim_start().starts_with(sign));
-    let above = |sign: &str, rows: usize| last(sign).map(|at| at - rows);
+    let above = |sign: &str, rows: usize| last(sign).map(|at| at.saturating_sub(rows));
     let found = match program {
         "aider" => last(">"),
         "claude" => above("❯", 1),
@@ -81,6 +81,9 @@ fn pm_17_dialog_in_an_answer_above_a_composer_is_none() {
                 continue;
             }
             let row = composer_row(program, &look.rows);
+            if row == 0 {
+                continue;
+            }
             for (dialog, rows) in &dialogs {
                 let mut look = look.clone();
                 look.rows.splice(row..row, written(rows, first, others));
