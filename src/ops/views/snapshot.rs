@@ -59,7 +59,8 @@ pub struct TeamSnapshot {
 /// Facts about a member for its row and for actions on it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MemberDetails {
-    /// Its run, once the program of that has started; `None` if phalanx did not start it.
+    /// Its run, once the program and the place of that are on record; `None` if phalanx did not
+    /// start it.
     pub run: Option<Incarnation>,
     /// Time of its last change of state, if known.
     pub state_since: Option<Timestamp>,
@@ -473,7 +474,8 @@ fn details(
     worktree: Option<Checkout>,
 ) -> MemberDetails {
     let started = record.and_then(|record| record.start.as_ref()).map(|start| start.cwd.clone());
-    let run = record.filter(|record| record.start.is_some());
+    // Its launcher may record the start before the spawner records the place.
+    let run = record.filter(|record| record.start.is_some() && record.placement.is_some());
     MemberDetails {
         run: run.map(|record| record.incarnation.clone()),
         state_since,

@@ -5,6 +5,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{Caller, NewTask, Store};
+use fixture::sample;
+use model::members::placement::{Placement, ProcessId, PtyHold};
+use model::members::record::StartRecord;
 use model::team::Team;
 use sys::fs;
 
@@ -76,4 +79,25 @@ fn pf_15_first_state_does_not_wait_for_a_large_board() {
         assert!(second.is_board_read && !reader.must_read_on());
         assert_eq!(second.tasks.len(), count);
     }
+}
+
+/// ST-10: a screen that is followed before its place is on record is not shown, and the same run is
+/// not followed again.
+#[test]
+fn st_10_run_is_known_once_its_program_and_its_place_are() {
+    let launcher = ProcessId { pid: 1, start: 1 };
+    let start = StartRecord {
+        launcher,
+        program: launcher,
+        tty: None,
+        socket: None,
+        cwd: "/".to_owned(),
+        at: Timestamp(1),
+    };
+    let mut record = sample::record("ann", sample::run(1), "codex", Timestamp(1));
+    let run = |record: &MemberRecord| details(Some(record), None, 0, None).run;
+    record.start = Some(start);
+    assert_eq!(run(&record), None, "its place is not on record");
+    record.placement = Some(Placement::Pty(PtyHold { launcher, log: String::new() }));
+    assert_eq!(run(&record), Some(sample::run(1)));
 }
