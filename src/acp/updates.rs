@@ -156,7 +156,7 @@ impl Session {
         self.mark_received();
     }
 
-    /// The same for one that is no text of the answer.
+    /// Notes an update that interrupts the text of the answer, such as a tool call.
     fn begin_other(&mut self) {
         self.begin_content();
         if let Some(turn) = &mut self.turn {

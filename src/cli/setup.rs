@@ -19,7 +19,7 @@ use sys::{env, fs};
 
 /// Number of teams that an error names.
 const NAMED: usize = 5;
-/// The hint if there is no usable config root.
+/// The hint for a config root that cannot be used.
 const CHOOSE_ROOT: &str = "choose a directory with `--config-dir DIR`";
 
 /// The context that a verb needs besides its own options.

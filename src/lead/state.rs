@@ -314,7 +314,7 @@ pub(crate) struct State {
     pub(super) offers: BTreeMap<TaskId, TaskOffer>,
     /// The runs that have given a task back.
     pub(super) returned: BTreeMap<TaskId, BTreeSet<Incarnation>>,
-    /// The free tasks of which the lead was told that each member has given them back.
+    /// The free tasks that each member has given back, as already reported to the lead.
     pub(super) refused: BTreeSet<TaskId>,
     /// The members that may still claim the task that they were notified of last, with the time.
     pub(super) asked: BTreeMap<MemberName, (TaskId, Timestamp)>,

@@ -53,8 +53,8 @@ fn note_returns(state: &mut State, board: &Board) {
     refused.retain(|id| returned.contains_key(id));
 }
 
-/// Returns the free tasks that every member that could claim them has given back, and that the lead
-/// has not been told of.
+/// Returns the free tasks that every member that could claim them has given back, except those
+/// already reported.
 fn unreported_refusals(state: &State) -> impl Iterator<Item = (TaskId, &TaskOffer)> {
     let is_refused = |id: &TaskId| {
         let task = state.seen.as_ref().and_then(|seen| seen.board.tasks.get(id));

@@ -49,7 +49,7 @@ impl TranscriptState {
         let message = &entry["message"];
         if entry["isApiErrorMessage"] == true {
             let said = message["content"][0]["text"].as_str();
-            // Too many requests at a time have the same error, and are no limit of the account.
+            // Too many requests at a time cause the same error without a limit of the account.
             let is_plain =
                 |said: &str| said.starts_with("API Error") && !said.contains("usage limit");
             if entry["error"] == "rate_limit" && !said.is_some_and(is_plain) {

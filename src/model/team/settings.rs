@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_file_leaves_out_is_as_in_a_team_created_by_hand() {
+    fn missing_settings_have_the_values_of_a_team_created_by_hand() {
         let text = r#"{"format":1,"backend":"auto","finish":"manual","keep":true,"max_members":8}"#;
         let settings: Settings = serde_json::from_str(text).expect("settings");
         assert_eq!(settings, Settings::by_hand(8));

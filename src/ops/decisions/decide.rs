@@ -108,7 +108,8 @@ pub fn answer(
     process_requests(ctx, team)?;
     let question = names::suggest_nearest_request(team, id, team.question(id))?;
     // A host that does not answer must not hold up the answer.
-    if let Some(record) = team.member_record(&question.from)?.filter(|r| !r.is_elsewhere)
+    if question.is_in_turn()
+        && let Some(record) = team.member_record(&question.from)?.filter(|r| !r.is_elsewhere)
         && assess::read_screen(ctx, team, &record) == Some(ScreenSign::Idle)
     {
         close::withdraw_at_rest(team, &record)?;

@@ -1,4 +1,4 @@
-//! Notifies idle members of tasks that they could claim, and the lead of those that nobody takes.
+//! Notifies idle members of tasks that they could claim, and the lead of tasks that each of them has given back.
 
 use std::collections::BTreeMap;
 

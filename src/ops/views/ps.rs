@@ -107,14 +107,13 @@ fn teams_of_other_roots(ctx: &Context, running: &[Launcher]) -> Vec<TeamStore> {
 /// Returns the teams that were deleted while members of theirs run, for a person: Claude Code
 /// deletes its team when it exits, and does not end what it has not started.
 fn deleted_teams(ctx: &Context, running: &[Launcher]) -> Vec<TeamOnMachine> {
-    let is_deleted = |launcher: &&Launcher| {
-        let team = ctx.store.under(&launcher.root).team(&launcher.team);
-        !speaker::has_token(ctx) && matches!(team, Err(StoreError::NoSuchTeam { .. }))
-    };
     let mut runs: BTreeMap<(&Path, &TeamName), usize> = BTreeMap::new();
-    for launcher in running.iter().filter(is_deleted) {
+    for launcher in running.iter().filter(|_| !speaker::has_token(ctx)) {
         *runs.entry((&launcher.root, &launcher.team)).or_default() += 1;
     }
+    runs.retain(|(root, team), _| {
+        matches!(ctx.store.under(root).team(team), Err(StoreError::NoSuchTeam { .. }))
+    });
     let to_team = |((root, team), runs): ((&Path, &TeamName), usize)| {
         let root_text = root.to_string_lossy();
         let root_word = shlex::try_quote(&root_text).unwrap_or_else(|_| root_text.clone());

@@ -133,7 +133,7 @@ fn tk_13_task_that_was_given_back_is_offered_to_others_or_once_changed() {
     assert_eq!(tick(&mut state, later.plus_ms(10_000)), ["1 ann"]);
 }
 
-/// TK-13: the lead hears of a task that each member has given back, once for each form of the task.
+/// TK-13: a task that each member has given back is reported once, and again after a change.
 #[test]
 fn tk_13_task_that_each_member_has_given_back_is_reported_once() {
     let by_ann: Change =

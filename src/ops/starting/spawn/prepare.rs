@@ -53,7 +53,7 @@ pub(super) struct MemberStart {
     pub(super) new_mailbox: bool,
     /// The worktree, if it was created by this start and is to be removed on failure.
     pub(super) new_checkout: Option<Checkout>,
-    /// What its user has to know although it runs.
+    /// Warnings for the user about a member that runs.
     pub(super) warnings: Vec<String>,
     /// The error of a backend that did not place the launcher.
     pub(super) not_placed: Option<BackendError>,

@@ -112,7 +112,7 @@ fn ac_07_turn_without_output_is_cancelled_and_its_prompt_sent_again() {
 }
 
 #[test]
-fn ac_07_text_is_taken_into_a_turn_that_is_heard_or_runs_a_tool() {
+fn ac_07_text_is_taken_into_a_turn_with_recent_output_or_a_tool() {
     type Before = fn(&mut Stage);
     fn tool(stage: &mut Stage, status: &str) {
         stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": "c", "status": status}));
