@@ -225,6 +225,7 @@ fn pm_15_input_at_a_dialog_is_refused_with_its_request_unless_meant() {
     let id = cast.request("pending")["request_id"].as_str().expect("an id").to_owned();
     for words in [&["type", "ada", "yesterday", "--enter"][..], &["keys", "ada", "y", "Enter"]] {
         let refused = cast.stage.phalanx(words).expect(4).stderr;
+        assert!(refused.contains(&format!("request `{id}`")), "{refused}");
         assert!(refused.contains(&format!("`phalanx answer {id}`")), "{refused}");
         assert!(refused.contains("`--at-dialog`"), "{refused}");
     }

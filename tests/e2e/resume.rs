@@ -248,14 +248,20 @@ put aaaaaaaa-1111-4222-8333-444444444444
 sleep 300
 "#;
 
-#[test]
-fn cr_17_resume_continues_the_session_that_was_written_last() {
+/// Starts `ann`, and returns the session that she begins with.
+fn cleared() -> (Stage, String) {
     let mut stage = Stage::new();
     stage.shadow("claude", CLEARED);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let start = ["spawn", "ann", "--profile", "claude", "--until", "running", "--backend", "pty"];
     stage.phalanx(&start).expect(0);
     let first = record(&stage, "ann")["session"].as_str().expect("a session").to_owned();
+    (stage, first)
+}
+
+#[test]
+fn cr_17_resume_continues_the_session_that_was_written_last() {
+    let (stage, first) = cleared();
     let transcripts = stage.root().join("projects/-work");
     wait_for("a transcript", || transcripts.join(format!("{first}.jsonl")).exists().then_some(()));
     let second = "aaaaaaaa-1111-4222-8333-444444444444";
@@ -290,12 +296,7 @@ fn cr_17_resume_continues_the_session_that_was_written_last() {
 /// conversation in between is named as such.
 #[test]
 fn cr_17_conversation_out_of_reach_is_continued_by_the_next_resume() {
-    let mut stage = Stage::new();
-    stage.shadow("claude", CLEARED);
-    stage.phalanx(&["team", "create", "demo"]).expect(0);
-    let start = ["spawn", "ann", "--profile", "claude", "--until", "running", "--backend", "pty"];
-    stage.phalanx(&start).expect(0);
-    let first = record(&stage, "ann")["session"].as_str().expect("a session").to_owned();
+    let (stage, first) = cleared();
     let (transcripts, away) = (stage.root().join("projects"), stage.at("away"));
     let transcript = transcripts.join(format!("-work/{first}.jsonl"));
     wait_for("a transcript", || transcript.exists().then_some(()));

@@ -161,7 +161,11 @@ impl Target {
         let asked = open.iter().find(|question| question.from == *name);
         let no_dialog = [Need::Login, Need::Error];
         let (need, what) = match (asked, assess::read_screen(ctx, team, &self.record)) {
-            (Some(asked), _) => (asked.need(), format!("`phalanx answer {}` does that", asked.id)),
+            (Some(asked), _) => {
+                // Over MCP, a command is named without its arguments.
+                let id = &asked.id;
+                (asked.need(), format!("request `{id}`, which `phalanx answer {id}` answers"))
+            }
             (_, Some(ScreenSign::Waits(need, said))) if !no_dialog.contains(&need) => (need, said),
             _ => return Ok(()),
         };
