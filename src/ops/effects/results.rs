@@ -54,7 +54,8 @@ pub fn report_rest(team: &TeamStore) -> Result<(), OpsError> {
 }
 
 /// Reports these tasks to the lead. After a crash between the message and the journal it is called
-/// again; the id of the message prevents a duplicate.
+/// again, and without a lead several processes may call it at once; the id of the message prevents a
+/// duplicate.
 pub fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let board = team.board()?;
     // Without the names of files the report still has the results.
@@ -62,12 +63,8 @@ pub fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let (heading, text) = results::report(&board, ids, &files);
     let lead = MemberName::lead();
     let msg_id = msg_id(&board, ids);
-    let mailbox = team.mailbox(&lead);
-    if mailbox.find(&msg_id)?.is_none() {
-        let envelope =
-            Envelope::new("system", &text, msg_id.clone(), now()).with(Some(&heading), None);
-        mailbox.append(&envelope)?;
-    }
+    let envelope = Envelope::new("system", &text, msg_id.clone(), now());
+    team.mailbox(&lead).append_once(&envelope.with(Some(&heading), None))?;
     let note = Note::of(EventKind::MessageSent).member(&lead).with("from", "system");
     let ids: Vec<String> = ids.iter().map(TaskId::to_string).collect();
     team.record(note.with("msg_id", msg_id).with("kind", KIND).with("tasks", ids))?;

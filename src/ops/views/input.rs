@@ -164,7 +164,7 @@ impl Target {
             (Some(asked), _) => {
                 // Over MCP, a command is named without its arguments.
                 let id = &asked.id;
-                (asked.need(), format!("request `{id}`, which `phalanx answer {id}` answers"))
+                (asked.need(), format!("`phalanx answer {id}` answers request `{id}`"))
             }
             (_, Some(ScreenSign::Waits(need, said))) if !no_dialog.contains(&need) => (need, said),
             _ => return Ok(()),

@@ -229,6 +229,32 @@ impl Mailbox<'_> {
         })
     }
 
+    /// Appends a message unless one with its id was appended before, also by another process at the
+    /// same time (MSG-22).
+    ///
+    /// # Errors
+    /// As [`Mailbox::append`].
+    pub fn append_once(&self, envelope: &Envelope) -> Result<(), StoreError> {
+        if self.shared().is_some() {
+            // The shared store keeps one message of an id.
+            return self.append(envelope);
+        }
+        check_length(envelope)?;
+        let place = self.place();
+        let held = HeldGate::take(&place)?;
+        self.on_roster()?;
+        self.make_dir()?;
+        if self.archive.find(&envelope.msg_id)?.is_some() {
+            return Ok(());
+        }
+        document::change_held(&place, &held, PeerExclusion::WhilePublishing, &mut |found| {
+            let mut entries = self.entries_of(found)?;
+            let is_known = entries.iter().any(|e| Envelope::read(e).msg_id == envelope.msg_id);
+            entries.push(Value::Object(envelope.to_entry()));
+            Ok((!is_known).then_some(Value::Array(entries)))
+        })
+    }
+
     /// Appends messages, and the events about them to the journal. In the shared store that is one
     /// call, all or nothing.
     ///

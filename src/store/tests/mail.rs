@@ -127,6 +127,28 @@ fn pf_01_message_is_found_in_mailbox_and_archive() {
     }
 }
 
+/// MSG-22: also a message that its reader has taken is not appended again.
+#[test]
+fn msg_22_message_that_several_append_at_once_is_there_once() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let append_all = || {
+        for n in 0..50 {
+            let mailbox = team.mailbox(&who("bob"));
+            mailbox.append_once(&message("alice", "done", &format!("m-{n}"))).expect("appended");
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..6).for_each(|_| drop(scope.spawn(append_all)));
+    });
+    let mailbox = team.mailbox(&who("bob"));
+    let all = ids(mailbox.unread().expect("unread"));
+    assert_eq!(all.len(), 50);
+    mailbox.acknowledge(&all, Marking::IfReadByPhalanx).expect("acknowledged");
+    append_all();
+    assert_eq!(ids(mailbox.unread().expect("unread")), [""; 0]);
+}
+
 /// Two readers of a mailbox may acknowledge the same message; only the first gets its id back.
 #[test]
 fn msg_03_only_the_first_acknowledgement_counts() {
