@@ -210,6 +210,39 @@ fn tmux_ly_04_split_layout_places_members_beside_the_lead() {
     stage.assert_clean();
 }
 
+/// LY-17: four commands at the same moment cut one column, not one each.
+#[test]
+fn tmux_ly_17_spawns_at_once_leave_the_leads_pane_its_half() {
+    let stage = Stage::new();
+    let wide =
+        ["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "--", "env", "sleep", "300"];
+    stage.tmux(&wide).expect("a session");
+    let tmux = stage
+        .tmux(&["display-message", "-p", "-t", "=mine:", "#{socket_path},#{pid},0"])
+        .expect("server");
+    stage.phalanx(&["team", "create", "side"]).expect(0);
+    let spawns: Vec<_> = ["ann", "bob", "cyd", "dan"]
+        .iter()
+        .map(|name| {
+            let mut command = stage.command(crate::harness::binary());
+            command.args(["spawn", name, "-t", "side", "--layout", "split", "--", "sleep", "300"]);
+            command.env("TMUX", tmux.trim()).env("TMUX_PANE", "%0").spawn().expect("runs")
+        })
+        .collect();
+    for mut spawn in spawns {
+        assert!(spawn.wait().expect("ends").success());
+    }
+    let panes = stage.tmux(&["list-panes", "-t", "=mine:", "-F", "#{pane_width}x#{pane_height}"]);
+    let panes = panes.expect("panes");
+    let (lead, column) = panes.split_once('\n').expect("several");
+    assert_eq!(lead, "100x50");
+    assert!(column.lines().all(|pane| pane.starts_with("99x")), "{column}");
+    assert_eq!(column.lines().count(), 4, "{column}");
+    stage.phalanx(&["down", "-t", "side", "--force"]).expect(0);
+    stage.tmux(&["kill-session", "-t", "=mine"]).expect("ended");
+    stage.assert_clean();
+}
+
 #[test]
 fn tmux_team_stays_on_its_configured_socket() {
     let stage = Stage::new();

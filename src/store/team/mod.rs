@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use self::journal::{JournalReader, LogPlace};
 use crate::error::StoreError;
+use crate::files::dirs;
 use crate::files::document::{self, Durability, FilePlace, Writers};
 use crate::files::documents::{self, DocumentPlace};
 use crate::files::layout::TeamLayout;
@@ -29,7 +30,7 @@ use model::team::event::{Event, Note};
 use model::team::settings::{self, Settings};
 use model::time::Timestamp;
 use sys::fs;
-use sys::lock::holds_gate_in;
+use sys::lock::{Gate, LOCK_DEADLINE, holds_gate_in};
 
 /// A team under a config root, or in a shared store.
 #[derive(Debug, Clone)]
@@ -254,6 +255,17 @@ impl TeamStore {
 
     pub fn journal_file(&self) -> PathBuf {
         self.layout.journal()
+    }
+
+    /// Keeps other processes from placing members until the lock is dropped, so that each sees the
+    /// panes of the others. The system releases it when its holder dies.
+    ///
+    /// # Errors
+    /// [`StoreError::Lock`] if another process holds it for too long.
+    pub fn lock_placements(&self) -> Result<Gate, StoreError> {
+        let gate = self.layout.gate("placements");
+        dirs::make_dirs_of(&gate)?;
+        Ok(Gate::open(&gate, LOCK_DEADLINE)?)
     }
 
     /// Returns the path of the output of a member without a pane.

@@ -76,7 +76,11 @@ fn place(
             label: label::describe(&start.record),
         })
         .collect();
-    let placed = backend.place(&launches);
+    let placed = {
+        // Without it, two commands at once at worst open a window each.
+        let _alone = team.lock_placements();
+        backend.place(&launches)
+    };
     failpoint::hit("spawn.placed");
     let mut notes = Vec::new();
     for (start, placed) in starts.iter_mut().zip(placed) {
