@@ -130,6 +130,7 @@ pub(crate) fn update(report: &SessionReport) -> Option<Value> {
         | SessionReport::Model(_)
         | SessionReport::Received { .. }
         | SessionReport::Steered { .. }
+        | SessionReport::Retries(_)
         | SessionReport::Asked(_)
         | SessionReport::Withdrawn { .. }
         | SessionReport::Ended(_)

@@ -63,6 +63,8 @@ pub enum SessionReport {
     },
     /// A remark of the agent that belongs to no turn.
     Notice(String),
+    /// The agent repeats a failed request by itself; what it says about that.
+    Retries(String),
     /// The first update of the turn of this prompt: the agent has received it.
     Received {
         tag: String,

@@ -37,12 +37,17 @@ impl Turn {
         self.text = LastText::default();
     }
 
-    pub(crate) fn add_codex_meta(&mut self, meta: CodexMeta) {
+    /// Returns what codex says about a request that it repeats by itself.
+    pub(crate) fn add_codex_meta(&mut self, meta: CodexMeta) -> Option<String> {
+        let mut retries = None;
         if let Some(error) = meta.error
             && !error.message.is_empty()
         {
             if error.will_retry {
                 self.warning = Some(prefix(&error.message, KEPT_TEXT).to_owned());
+                let details = error.additional_details.map(|details| format!(" · {details}"));
+                let said = error.message + details.as_deref().unwrap_or_default();
+                retries = Some(prefix(&said, KEPT_TEXT).to_owned());
             } else {
                 let class = &error.codex_error_info;
                 self.failure = Some(AgentFailure::from_text_and_class(&error.message, class));
@@ -53,6 +58,7 @@ impl Turn {
             "active" => self.is_system_error = false,
             _ => {}
         }
+        retries
     }
 
     /// Returns the result of a turn that was answered.

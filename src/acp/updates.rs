@@ -226,7 +226,8 @@ impl Session {
     fn handle_info(&mut self, update: InfoUpdate) {
         self.reports.extend(update.title.map(SessionReport::Title));
         if let Some(turn) = &mut self.turn {
-            turn.add_codex_meta(update.meta.codex);
+            let retries = turn.add_codex_meta(update.meta.codex);
+            self.reports.extend(retries.map(SessionReport::Retries));
         }
     }
 }

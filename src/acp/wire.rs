@@ -356,6 +356,8 @@ pub(crate) struct CodexError {
     #[serde(default, deserialize_with = "lenient")]
     pub(crate) codex_error_info: Value,
     #[serde(default, deserialize_with = "lenient")]
+    pub(crate) additional_details: Option<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub(crate) will_retry: bool,
 }
 

@@ -191,7 +191,7 @@ impl Conversation {
             }
             SessionReport::Model(model) => self.facts.model.clone_from(model),
             SessionReport::Context { used, size } => self.facts.context = Some((*used, *size)),
-            SessionReport::Notice(text) => self.notice(text),
+            SessionReport::Notice(text) | SessionReport::Retries(text) => self.notice(text),
             SessionReport::Steered { result: Err(why), .. } => {
                 self.notice(&format!("the message was not taken into the turn: {why}"));
             }

@@ -97,7 +97,7 @@ fn send(state: &mut State, tag: &str, ids: Vec<String>, text: &str) {
         is_received: false,
         stored_at: state.now.plus_ms(STORED_MS),
         heard_at: state.now,
-        is_silent: false,
+        has_remark: false,
     });
     state.turns += 1;
     state.changed.clear();

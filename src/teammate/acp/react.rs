@@ -23,6 +23,7 @@ use model::mail::protocol::Message;
 use model::mail::protocol::news::is_for_agent_lead;
 use model::members::mode::Mode;
 use model::members::rate_limit::LimitHit;
+use model::members::record::retrying_reason;
 use model::members::usage::Usage;
 use model::text;
 use model::time::Timestamp;
@@ -42,7 +43,7 @@ impl State {
         times.extend(self.settled_at());
         times.extend(self.steered.values().filter_map(|steered| steered.reply_by));
         times.extend(self.turn.as_ref().map(|turn| turn.stored_at));
-        let silence = self.turn.as_ref().filter(|turn| !turn.is_silent && !self.is_asked());
+        let silence = self.turn.as_ref().filter(|turn| !turn.has_remark && !self.is_asked());
         times.extend(silence.map(|turn| turn.heard_at.plus_ms(SILENCE_MS)));
         // One that has passed since the last event is due now.
         times.into_iter().filter(|at| *at > self.now).min().map(|at| at.max(now))
@@ -110,9 +111,16 @@ fn handle_member_event(state: &mut State, event: MemberEvent) {
 fn note_output(state: &mut State) {
     let Some(turn) = &mut state.turn else { return };
     turn.heard_at = state.now;
-    if std::mem::take(&mut turn.is_silent) {
+    if std::mem::take(&mut turn.has_remark) {
         state.outbox.push(OutboundOp::Remark(None));
     }
+}
+
+/// Records that the agent repeats a failed request by itself, until its next output.
+fn note_retries(state: &mut State, said: &str) {
+    let Some(turn) = &mut state.turn else { return };
+    turn.has_remark = true;
+    state.outbox.push(OutboundOp::Remark(Some(retrying_reason(&text::short(said, 300)))));
 }
 
 fn handle_report(state: &mut State, report: SessionReport) {
@@ -143,6 +151,7 @@ fn handle_report(state: &mut State, report: SessionReport) {
             let text = format!("from its agent: {}", text::short(&text, 200));
             state.warn(text);
         }
+        SessionReport::Retries(said) => note_retries(state, &said),
         SessionReport::User(text) => deliver::replayed(state, &text),
         SessionReport::Thought(_)
         | SessionReport::Plan(_)
@@ -439,8 +448,8 @@ fn report_activity(state: &mut State) {
     state.outbox.report(&state.me, activity, state.now);
     let is_due = works && !state.is_asked();
     let Some(turn) = state.turn.as_mut().filter(|_| is_due) else { return };
-    if !turn.is_silent && state.now.since(turn.heard_at) >= SILENCE_MS {
-        turn.is_silent = true;
+    if !turn.has_remark && state.now.since(turn.heard_at) >= SILENCE_MS {
+        turn.has_remark = true;
         let since = turn.heard_at.iso();
         let reason = format!("silent since {since}: it may be retrying");
         state.outbox.push(OutboundOp::Remark(Some(reason)));

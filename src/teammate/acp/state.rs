@@ -51,8 +51,8 @@ pub(super) struct RunningPrompt {
     pub(super) stored_at: Timestamp,
     /// Time of the agent's last output, or of the last answer: until then the agent has waited.
     pub(super) heard_at: Timestamp,
-    /// The silence is on record.
-    pub(super) is_silent: bool,
+    /// The silence is on record, or that the agent repeats a request.
+    pub(super) has_remark: bool,
 }
 
 /// Urgent messages that were sent into a turn without a reply so far.

@@ -109,6 +109,29 @@ fn ac_06_limit_is_reported_and_holds_mail_back_until_it_ends() {
     assert_eq!(stage.take_ops()[0], OutboundOp::Limit(None), "it is over");
 }
 
+/// ST-08: the words of codex 0.171.0 while it repeats a request.
+#[test]
+fn st_08_repeated_request_is_on_record_until_the_next_output() {
+    let mut stage = Stage::working(false);
+    stage.take_ops();
+    let error = json!({
+        "message": "Reconnecting... 1/2",
+        "additionalDetails": "We are overloaded.",
+        "codexErrorInfo": {"responseStreamDisconnected": {"httpStatusCode": null}},
+        "willRetry": true,
+    });
+    let info =
+        json!({"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": error}}});
+    stage.update(info);
+    let said = "retrying: Reconnecting... 1/2 · We are overloaded.";
+    assert_eq!(remarks(&mut stage), [Some(said.to_owned())]);
+    stage.tick(30_000);
+    assert_eq!(remarks(&mut stage), [], "a silence says less");
+    stage.says("Hi");
+    assert_eq!(remarks(&mut stage), [None]);
+    stage.stops("end_turn");
+}
+
 /// ST-09: too many requests at a time are no usage limit.
 #[test]
 fn ac_06_st_09_plain_429_fails_the_turn_and_holds_no_mail_back() {
