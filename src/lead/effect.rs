@@ -135,7 +135,7 @@ impl Effect {
             Effect::FailLate(task) => format!("fail task #{task} at its time limit"),
             Effect::Deactivate(name) => format!("record that `{name}` is not active"),
             Effect::JournalRestart { member, .. } => format!("journal the restarts of `{member}`"),
-            Effect::SettleReadiness { task, .. } => format!("end the readiness task #{task}"),
+            Effect::SettleReadiness { task, .. } => format!("settle the readiness task #{task}"),
             Effect::Resume(name) => format!("start `{name}` again"),
             Effect::PutBack { name, .. } => format!("put `{name}` back into the team file"),
             Effect::CheckIdle { name, .. } => format!("check whether `{name}` is idle"),

@@ -56,6 +56,7 @@ impl State {
             .chain(offer::next_offer(self))
             .chain(results)
             .chain(stop)
+            .chain(self.returning.values().copied())
             .chain(time_limit::next_limit(self))
             .min()
     }
@@ -111,6 +112,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Tick => {}
     }
+    state.returning.retain(|_, until| *until > now);
     staff::staff(state, now, &mut effects);
     readiness::settle(state, &mut effects);
     report(state, now, &mut effects);
@@ -224,7 +226,8 @@ fn check_goal(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 /// Returns whether no task can be started any more, or no member is left or will be started to do
 /// it.
 fn is_work_over(state: &State) -> bool {
-    let has_no_members = state.members.is_empty() && !staff::grows(state);
+    let is_empty = state.members.is_empty() && state.returning.is_empty();
+    let has_no_members = is_empty && !staff::grows(state);
     let over = !staff::has_runs(state);
     over && state.members_seen
         && state.seen.as_ref().is_some_and(|seen| !seen.can_move || has_no_members)

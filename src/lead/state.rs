@@ -199,7 +199,7 @@ pub(super) struct BoardView {
     /// The stale tasks of each owner that nothing has resumed yet, with the time since when each is
     /// stale; by the owner's name in lower case.
     pub(super) stale: BTreeMap<String, Vec<(TaskId, Timestamp)>>,
-    /// The open readiness tasks, each with its member.
+    /// The open and the failed readiness tasks, each with its member.
     pub(super) awaited: Vec<(TaskId, MemberName)>,
     /// The time limits of tasks in progress.
     pub(super) limits: BTreeMap<TaskId, Timestamp>,
@@ -304,6 +304,8 @@ pub(crate) struct State {
     pub(super) members: BTreeMap<MemberName, TrackedMember>,
     /// The names in the team file, as last read. An ended run keeps its name until it has left.
     pub(super) listed: BTreeSet<MemberName>,
+    /// The ended members that are about to be started again, and until when that is expected.
+    pub(super) returning: BTreeMap<MemberName, Timestamp>,
     /// Open shutdown requests.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// The members that have rejected a shutdown, by the id of the request.

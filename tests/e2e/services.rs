@@ -112,6 +112,37 @@ fn sp_16_service_that_ends_before_it_is_ready_fails_what_waits_for_it() {
     stage.assert_clean();
 }
 
+/// SP-22: a service that a person restarts, or resumes after a failure, before it was ready.
+#[test]
+fn sp_22_service_that_is_started_again_is_awaited_by_its_dependants() {
+    for (verb, fails) in [("restart", false), ("resume", true)] {
+        let stage = Stage::new();
+        let text = "[team]\nname = \"back\"\nfinish = \"manual\"\n[[member]]\nname = \"db\"\n\
+            run = [\"sh\", \"-c\", \"until [ -e go ]; do [ ! -e fail ] || exit 3; sleep 0.05; done; \
+            echo now ready; sleep 600\"]\nready = { line = \"ready\" }\nrestart = \"never\"\n\
+            [[member]]\nname = \"web\"\nrun = [\"sleep\", \"600\"]\nafter = [\"member:db\"]\n";
+        let manifest = stage.file("back.toml", text);
+        stage.phalanx(&["up", &manifest, "--detach", "--backend", "pty"]).expect(0);
+        if fails {
+            std::fs::write(stage.at("work/fail"), "").expect("fail");
+            stage.wait_event("back", "task_failed", "1");
+            std::fs::remove_file(stage.at("work/fail")).expect("no fail");
+        }
+        stage.phalanx(&[verb, "db"]).expect(0);
+        std::fs::write(stage.at("work/go"), "").expect("go");
+        stage.wait_event("back", "task_completed", "1");
+        wait_for("the member that waits", || {
+            let journal = stage.journal("back");
+            let web = journal.iter().any(|e| e["event"] == "member_ready" && e["member"] == "web");
+            web.then_some(())
+        });
+        let failed = stage.journal("back").iter().any(|e| e["event"] == "task_failed");
+        assert_eq!(failed, fails, "{verb}");
+        stage.phalanx(&["down", "--force"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
 #[test]
 fn service_that_is_late_asks_for_attention_until_it_is_ready() {
     let stage = Stage::new();

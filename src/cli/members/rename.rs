@@ -72,8 +72,8 @@ fn stop(
         return Ok(None);
     }
     let reason = Some(format!("the member is renamed to {}", args.new));
-    let options =
-        ShutdownOptions { reason, deadline_s: args.deadline, grace_s: None, force: args.force };
+    let (deadline_s, force) = (args.deadline, args.force);
+    let options = ShutdownOptions { reason, deadline_s, force, ..ShutdownOptions::default() };
     let hint =
         |_: &MemberName| format!("kill it: `phalanx rename --force {} {}`", args.name, args.new);
     let names = std::slice::from_ref(from);

@@ -120,8 +120,8 @@ fn stop_for_restart(
     names: &[MemberName],
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
     let reason = Some("the member is restarted".to_owned());
-    let options =
-        ShutdownOptions { reason, deadline_s: args.deadline, grace_s: None, force: args.force };
+    let (deadline_s, force) = (args.deadline, args.force);
+    let options = ShutdownOptions { reason, deadline_s, force, ..ShutdownOptions::default() };
     let hint =
         |name: &MemberName| format!("kill it and start it again: `phalanx restart --force {name}`");
     let (stopped, running) = stop_or_report(setup, team, names, &options, hint)?;

@@ -27,8 +27,8 @@ impl LeadDriver<'_> {
                 let options = ops::ending::shutdown::ShutdownOptions {
                     reason: Some(reason),
                     deadline_s: STOP_DEADLINE_S,
-                    grace_s: None,
                     force,
+                    ..Default::default()
                 };
                 ops::ending::shutdown::ask(self.team, &MemberName::lead(), &names, &options)?;
             }

@@ -18,6 +18,9 @@ use ops::ending::remove::MemberRemoval;
 use ops::hosts::stop_mode::StopMode;
 use ops::members::label;
 
+/// Time in ms within which a member that is started again has begun its next run.
+const RETURN_MS: u64 = 60_000;
+
 /// Takes over the records of all members. Only members that have proven themselves are watched: a
 /// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.
 pub(super) fn handle_members(
@@ -37,6 +40,9 @@ pub(super) fn handle_members(
         if state.members.get(&record.name).is_none_or(|known| !record.is(&known.incarnation)) {
             state.members.insert(record.name.clone(), view_of(state, record));
             staff::handle_new_run(state, &record.name, effects);
+            state.returning.remove(&record.name);
+            // A task that was settled for the run before may be settled anew.
+            state.settled.clear();
         }
         let Some(view) = state.members.get_mut(&record.name) else { continue };
         let was_up = std::mem::replace(&mut view.watched, record.state.is_up());
@@ -220,12 +226,17 @@ fn handle_end(
             questions::forget(state, &name);
             staff::handle_end(state, &name, ending.cause, since, now, effects);
             // A member of a kind is restarted by its kind.
-            if restarts && state.maker(&name).is_none() && state.phase == Phase::Leading {
+            let mut returns =
+                restarts && state.maker(&name).is_none() && state.phase == Phase::Leading;
+            if returns {
                 effects.push(Effect::Resume(name.clone()));
             }
             if let Some((id, outcome)) = ending.request {
-                state.open.remove(&id);
+                returns |= state.open.remove(&id).is_some_and(|request| request.restarts);
                 effects.push(resolve(&id, outcome, None));
+            }
+            if returns {
+                state.returning.insert(name.clone(), now.plus_ms(RETURN_MS));
             }
             Some(MemberRemoval { name, incarnation, cause: ending.cause, reason: ending.reason })
         }

@@ -105,6 +105,9 @@ pub struct ShutdownRequest {
     /// StopRuns the member without waiting for an answer.
     #[serde(default)]
     pub force: bool,
+    /// The asker starts the member again once it has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restarts: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ShutdownOutcome>,
     /// The reason given by the member, or the error that occurred.

@@ -121,6 +121,7 @@ mod tests {
             deadline_at: Timestamp(31_000),
             grace_s: 10,
             force: false,
+            restarts: false,
             outcome: Some(outcome),
             answer: answer.map(str::to_owned),
             ended_at: Some(Timestamp(2000)),

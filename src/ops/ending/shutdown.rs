@@ -33,7 +33,7 @@ const NAMED: usize = 4;
 const NAMED_SUBJECT: usize = 30;
 
 /// The options of a shutdown.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ShutdownOptions {
     pub reason: Option<String>,
     pub deadline_s: u64,
@@ -41,6 +41,8 @@ pub struct ShutdownOptions {
     pub grace_s: Option<u64>,
     /// End the members without asking them.
     pub force: bool,
+    /// The members are started again next.
+    pub restarts: bool,
 }
 
 /// Files a request of `asker` for each of `names`. A second request for the same run returns the
@@ -210,6 +212,7 @@ fn file(
             deadline_at: asked_at.plus_ms(options.deadline_s.saturating_mul(1000)),
             grace_s,
             force: options.force,
+            restarts: options.restarts,
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,
             ended_at: over.then_some(asked_at),

@@ -189,12 +189,7 @@ impl Stage {
     }
 
     fn ask_to_end(&self, deadline_s: u64) {
-        let options = ops::ending::shutdown::ShutdownOptions {
-            reason: None,
-            deadline_s,
-            grace_s: None,
-            force: false,
-        };
+        let options = ops::ending::shutdown::ShutdownOptions { deadline_s, ..Default::default() };
         ops::ending::shutdown::ask(
             &self.team,
             &MemberName::lead(),

@@ -80,6 +80,50 @@ fn sp_16_readiness_task_ends_when_its_member_is_ready_or_gone_for_good() {
     }
 }
 
+/// The service in a later run, which begins some time after the failure of its task.
+fn later_run(service: Service) -> MemberRecord {
+    let mut again = MemberRecord { incarnation: run(2), ..db(service) };
+    again.start.as_mut().expect("it has started").at = NOW.plus_ms(10);
+    again
+}
+
+#[test]
+fn sp_22_restarted_service_is_awaited_until_it_runs_again() {
+    for comes_back in [true, false] {
+        let mut state = State::new(Goal::Lead(Finish::TasksDone), Vec::new());
+        react(&mut state, Event::Board(board(TaskState::Pending)), NOW);
+        react(&mut state, Event::Members(vec![db(Service::Starting)]), NOW);
+        let asked = ShutdownRequest { restarts: true, ..request("db", 1, false) };
+        react(&mut state, Event::Requests(vec![asked]), NOW);
+        let ended = react(&mut state, stopped("db", 1, Ok(())), NOW);
+        assert!(!settled(&ended), "it is started again: {ended:?}");
+        assert!(state.is_leading(), "nor is the work of the team over");
+        if !comes_back {
+            let late = NOW.plus_ms(60_000);
+            assert!(state.next_tick().is_some_and(|at| at <= late), "{:?}", state.next_tick());
+            assert!(settled(&react(&mut state, Event::Tick, late)), "whoever asked has ended");
+            continue;
+        }
+        let again = react(&mut state, Event::Members(vec![later_run(Service::Starting)]), NOW);
+        assert!(!settled(&again), "{again:?}");
+        let ready = react(&mut state, Event::Members(vec![later_run(Service::Ready)]), NOW);
+        assert!(settled(&ready), "{ready:?}");
+    }
+}
+
+#[test]
+fn sp_22_failed_readiness_opens_again_for_a_later_run_only() {
+    let mut failed = board(TaskState::Failed);
+    failed.tasks.get_mut(&TaskId(1)).expect("the task").extra.ended_at = Some(NOW);
+    for (record, expected) in [(db(Service::Starting), false), (later_run(Service::Starting), true)]
+    {
+        let mut state = State::new(Goal::Lead(Finish::Manual), vec![web(Demand::Once)]);
+        react(&mut state, Event::Board(failed.clone()), NOW);
+        let effects = react(&mut state, Event::Members(vec![record.clone()]), NOW);
+        assert_eq!(settled(&effects), expected, "{record:?}");
+    }
+}
+
 #[test]
 fn sp_16_member_starts_when_all_that_it_waits_for_is_ready() {
     for demand in [Demand::Once, Demand::Standing, Demand::Always, Demand::WhenNeeded] {

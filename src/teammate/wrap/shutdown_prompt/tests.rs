@@ -84,6 +84,7 @@ fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
         deadline_at: START.plus_ms(30_000),
         grace_s: 10,
         force: false,
+        restarts: false,
         outcome: None,
         answer: None,
         ended_at: None,
