@@ -97,6 +97,15 @@ pub enum StoreError {
 }
 
 /// Formats a cycle as `1 → 3 → 1`.
+/// Returns the problem of a file that may hold secrets, without the text that serde quotes.
+pub(crate) fn without_text(error: &serde_json::Error) -> String {
+    let problem = error.to_string();
+    match problem.rsplit_once("\", expected") {
+        Some((_, wanted)) => format!("a text in place of{wanted}"),
+        None => problem,
+    }
+}
+
 fn circle(path: &[TaskId]) -> String {
     path.iter().chain(path.first()).map(TaskId::to_string).collect::<Vec<_>>().join(" → ")
 }
@@ -148,6 +157,19 @@ mod tests {
     use std::io;
 
     use super::*;
+
+    #[test]
+    fn sec_13_text_of_a_file_is_not_in_its_problem() {
+        let problem = |text: &str| {
+            let error = serde_json::from_str::<Vec<u8>>(text).expect_err("no list of numbers");
+            without_text(&error)
+        };
+        assert_eq!(
+            problem(r#""hunter2\", expected""#),
+            "a text in place of a sequence at line 1 column 21"
+        );
+        assert_eq!(problem("[1"), "EOF while parsing a list at line 1 column 2");
+    }
 
     #[test]
     fn a_file_without_permission_is_unusable_and_a_missing_one_is_not() {

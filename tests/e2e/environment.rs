@@ -103,7 +103,7 @@ fn wrap_and_env_file_apply_to_every_kind_of_program() {
     assert!(missing.contains("work/none: it does not exist"), "{missing}");
     stage.file("bad", "A=1\nnot a line\n");
     let bad = stage.phalanx(&["spawn", "x", "--env-file", "bad", "--", "true"]).expect(2).stderr;
-    assert!(bad.contains("not a line"), "{bad}");
+    assert!(bad.contains("work/bad: line 2 is not NAME=VALUE"), "{bad}");
     let status = stage.phalanx(&["--json", "status"]).expect(0).stdout;
     assert!(!status.contains("\"x\""), "{status}");
     let spawned =
@@ -111,6 +111,54 @@ fn wrap_and_env_file_apply_to_every_kind_of_program() {
     stage.phalanx(&spawned).expect(0);
     assert_eq!(written(&stage, "y-out"), "a b");
     stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SEC-13: the secrets of broken files are in nothing that a run prints, stores or sends.
+#[test]
+fn sec_13_secrets_of_broken_files_are_in_no_output() {
+    let stage = Stage::without_tmux();
+    const SECRET: &str = "hunter2";
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    for (text, line) in [
+        ("A=1\nB=\"open\nTOKEN=hunter2\n", 2),
+        ("A=1\nB='open\nTOKEN='hunter2'\n", 2),
+        ("# of all\nTOKEN=hunter2 and more\n", 2),
+        ("TOKEN=\"a\nb\" hunter2\n", 1),
+        ("A=1\nhunter2.part=\n", 2),
+        ("A=1\n\nhunter2\n", 3),
+    ] {
+        stage.file("broken.env", text);
+        let spawn = ["spawn", "x", "--env-file", "broken.env", "--", "true"];
+        let run = stage.phalanx(&spawn).expect(2);
+        assert!(run.stderr.contains(&format!("line {line} ")), "{text:?}: {}", run.stderr);
+        assert!(!(run.stdout + &run.stderr).contains(SECRET), "{text:?}");
+    }
+    // The lead starts this member, and reports the failure.
+    stage.file("broken.env", "B=\"open\nTOKEN=hunter2\n");
+    let manifest = "[team]\nname = \"late\"\nfinish = \"manual\"\n[[member]]\nname = \"db\"\n\
+        run = [\"sleep\", \"600\"]\n[[member]]\nname = \"web\"\nafter = [\"member:db\"]\n\
+        run = [\"sleep\", \"600\"]\nenv_file = \"broken.env\"\n";
+    let manifest = stage.file("late.toml", manifest);
+    stage.phalanx(&["up", &manifest, "--detach", "--backend", "pty"]).expect(0);
+    stage.wait_event("late", "warning", "web");
+    let bad = stage.file("bad.toml", "[team]\nname = \"bad\"\n[defaults.env]\nTOKEN = \"hunter2\n");
+    let run = stage.phalanx(&["up", &bad]).expect(2);
+    assert!(!(run.stdout + &run.stderr).contains(SECRET), "a manifest");
+    fs::create_dir(stage.at("home/.codex")).expect("a directory");
+    let settings = stage.at("home/.codex/config.toml");
+    fs::write(settings, "[env]\nTOKEN = \"hunter2\n").expect("settings");
+    let run = stage.phalanx(&["mcp", "install", "--for", "codex"]).expect(4);
+    assert!(run.stderr.contains("TOML parse error at line 2, "), "{}", run.stderr);
+    assert!(!(run.stdout + &run.stderr).contains(SECRET), "settings of an agent");
+    let found = std::process::Command::new("grep")
+        .args(["-rlF", SECRET])
+        .arg(stage.root().join("teams"))
+        .output()
+        .expect("grep runs");
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "", "journal, mailboxes, records");
+    stage.phalanx(&["down", "-t", "late", "--force"]).expect(0);
+    stage.phalanx(&["down", "-t", "demo", "--force"]).expect(0);
     stage.assert_clean();
 }
 

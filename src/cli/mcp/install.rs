@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 use serde_json::{Value, json};
-use toml_edit::{Array, DocumentMut, Item, Table, value};
+use toml_edit::{Array, DocumentMut, Item, Table, TomlError, value};
 
 use crate::fail::{Exit, Failure, VerbResult};
 use crate::out::Out;
@@ -197,7 +197,9 @@ impl Edit<'_> {
 
     fn toml(&self, before: Option<&str>) -> Result<String, String> {
         let text = before.unwrap_or_default();
-        let mut whole: DocumentMut = text.parse().map_err(|e| format!("not TOML: {e}"))?;
+        // Its first line names the place; the next one quotes the file, which may contain a token.
+        let problem = |e: TomlError| e.to_string().lines().next().unwrap_or_default().to_owned();
+        let mut whole: DocumentMut = text.parse().map_err(problem)?;
         let (key, _) = self.client.entry(self.command);
         if self.undo {
             let servers = whole.get_mut(key).and_then(Item::as_table_like_mut);

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::StoreError;
+use crate::error::{StoreError, without_text};
 use crate::files::document::{self, FilePlace, HeldGate};
 use crate::files::format::refuse_newer;
 use crate::shared::SharedDocument;
@@ -34,7 +34,7 @@ impl DocumentPlace {
     }
 
     fn typed<T: DeserializeOwned>(&self, value: Value) -> Result<T, StoreError> {
-        serde_json::from_value(value).map_err(|e| self.corrupt(e.to_string()))
+        serde_json::from_value(value).map_err(|e| self.corrupt(without_text(&e)))
     }
 }
 

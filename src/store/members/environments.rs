@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::error::StoreError;
+use crate::error::{StoreError, without_text};
 use crate::team::TeamStore;
 use model::id::MemberName;
 use model::members::spec::OsText;
@@ -59,7 +59,8 @@ impl TeamStore {
 pub fn read_environment(path: &Path) -> Result<Option<Vec<(OsString, OsString)>>, StoreError> {
     let Some(bytes) = fs::read(path, LARGEST)? else { return Ok(None) };
     let env: Vec<(OsText, OsText)> = serde_json::from_slice(&bytes).map_err(|e| {
-        StoreError::Corrupt { path: path.to_owned(), problem: e.to_string(), copy: path.to_owned() }
+        let problem = without_text(&e);
+        StoreError::Corrupt { path: path.to_owned(), problem, copy: path.to_owned() }
     })?;
     Ok(Some(env.into_iter().map(|(name, value)| (name.into_os(), value.into_os())).collect()))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::StoreError;
+use crate::error::{StoreError, without_text};
 use crate::files::document::{self, Durability};
 use crate::team::TeamStore;
 use model::id::Incarnation;
@@ -40,7 +40,7 @@ pub fn take_spec(path: &Path) -> Result<Option<LauncherSpec>, StoreError> {
     let Some(bytes) = fs::read(path, MAX_SPEC)? else { return Ok(None) };
     let spec = serde_json::from_slice(&bytes).map_err(|e| StoreError::Corrupt {
         path: path.to_owned(),
-        problem: e.to_string(),
+        problem: without_text(&e),
         copy: path.to_owned(),
     })?;
     fs::remove_file(path)?;

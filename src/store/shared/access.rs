@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::StoreError;
+use crate::error::{StoreError, without_text};
 use crate::files::format::refuse_newer;
 use crate::files::layout::TeamLayout;
 use crate::shared::SharedTeam;
@@ -118,7 +118,7 @@ impl TeamStore {
         let Ok(Some(bytes)) = fs::read(&path, MAX_ADDRESS) else { return Ok(None) };
         let corrupt = |e: serde_json::Error| StoreError::Corrupt {
             path: path.clone(),
-            problem: e.to_string(),
+            problem: without_text(&e),
             copy: path.clone(),
         };
         let value: Value = serde_json::from_slice(&bytes).map_err(corrupt)?;
