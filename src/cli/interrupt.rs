@@ -23,20 +23,25 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// Runs `work` on a thread of its own until it ends or a signal arrives. On a signal it returns
-/// `interrupted` and abandons the work, so `work` must be safe to stop at any point.
+/// `interrupted` and abandons the work, so `work` must be safe to stop at any point. A stream also
+/// ends with the process that reads it, and not only at its next line.
 ///
 /// # Errors
-/// Returns the error of `work`, `interrupted` after a signal, or the failure to start a thread.
+/// Returns the error of `work`, `interrupted` after a signal, [`Failure::OutputClosed`] of a stream,
+/// or the failure to start a thread.
 pub(super) fn run_interruptible<T: Send + 'static>(
     interrupted: Failure,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
+    let is_stream = matches!(interrupted, Failure::StreamEnded);
+    let closed = || Ok(sys::tty::await_output_closed()?);
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         let mut signals = Signals::new()?;
         tokio::select! {
             done = run_on_thread(work) => done,
             _signal = signals.recv() => Err(interrupted),
+            Ok(()) = run_on_thread(closed), if is_stream => Err(Failure::OutputClosed),
         }
     });
     // Not waited for: the thread may be blocked for long, and the process is about to exit.

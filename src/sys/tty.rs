@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::termios::{
     FlowArg, FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflow, tcflush, tcgetattr,
@@ -42,6 +43,19 @@ const FORWARDED: [Signal; 6] = [
 const STATUS_QUERY: &[u8] = b"\x18\x1b\\\x1b[5n";
 /// The reply of a terminal that works.
 const STATUS_REPLY: &[u8] = b"\x1b[0n";
+
+/// Waits until no process reads the standard output any more; for a file this does not happen.
+///
+/// # Errors
+/// The output cannot be polled, such as a terminal on macOS.
+pub fn await_output_closed() -> io::Result<()> {
+    let stdout = io::stdout();
+    let mut output = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+    while !ready::any(&mut output, POLL_INTERVAL)? {}
+    let closed = PollFlags::POLLERR | PollFlags::POLLHUP;
+    let is_closed = output[0].revents().is_some_and(|found| found.intersects(closed));
+    if is_closed { Ok(()) } else { Err(Errno::EBADF.into()) }
+}
 
 /// The next input of a [`RawTerminal`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! `logs` and `peek` of several members: prefixes, times, JSON, and following.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -250,5 +251,29 @@ fn cr_15_program_outlives_a_log_that_reaches_the_limit_of_file_sizes() {
     assert!(stage.processes().iter().any(|line| line.ends_with("sleep 300 ")));
     let warnings = stage.journal("alpha").into_iter().filter(|e| e["event"] == "warning").count();
     assert_eq!(warnings, 1);
+    end(&stage);
+}
+
+/// As in `phalanx logs -f ann | head -1`, when nothing follows the first line.
+#[test]
+fn pt_11_streams_end_with_the_process_that_reads_them() {
+    let stage = team("pty", &[("ann", "echo one; exec sleep 300")]);
+    for (args, has_line) in [
+        (["logs", "-f"], true),
+        (["events", "--follow"], true),
+        (["status", "--watch"], true),
+        (["inbox", "-f"], false),
+    ] {
+        let mut command = stage.command(binary());
+        let mut child = command.args(args).stdout(Stdio::piped()).spawn().expect("phalanx runs");
+        let mut reader = BufReader::new(child.stdout.take().expect("its output"));
+        if has_line {
+            assert!(reader.read_line(&mut String::new()).expect("readable") > 0, "{args:?}");
+        }
+        drop(reader);
+        let status =
+            wait_for(&format!("the end of {args:?}"), || child.try_wait().expect("a child"));
+        assert_eq!(status.code(), Some(0), "{args:?}");
+    }
     end(&stage);
 }
