@@ -157,7 +157,7 @@ fn serve_viewer(
     mut stream: &UnixStream,
     broadcaster: &Arc<Broadcaster>,
     id: ViewerId,
-    read: fn(&mut &UnixStream, &Broadcaster) -> io::Result<()>,
+    read: fn(&mut &UnixStream, &Broadcaster, ViewerId) -> io::Result<()>,
 ) -> io::Result<()> {
     let (mut to, shown) = (stream.try_clone()?, broadcaster.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
@@ -171,7 +171,7 @@ fn serve_viewer(
         // Also ends the read in the other thread.
         let _ = to.shutdown(Shutdown::Both);
     })?;
-    let done = read(&mut stream, broadcaster);
+    let done = read(&mut stream, broadcaster, id);
     broadcaster.leave(id);
     // The output thread may be blocked in a write that the viewer does not read.
     let _ = stream.shutdown(Shutdown::Both);
@@ -179,11 +179,15 @@ fn serve_viewer(
     done
 }
 
-fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Result<()> {
+fn read_messages(
+    stream: &mut &UnixStream,
+    broadcaster: &Broadcaster,
+    id: ViewerId,
+) -> io::Result<()> {
     while let Some(message) = ViewerMessage::read(stream)? {
         match message {
             ViewerMessage::Keys(keys) => broadcaster.type_in(&keys)?,
-            ViewerMessage::Size { rows, cols } => broadcaster.resize((rows, cols)),
+            ViewerMessage::Size { rows, cols } => broadcaster.resize(id, (rows, cols)),
             ViewerMessage::Attach { .. }
             | ViewerMessage::Follow
             | ViewerMessage::Lines(_)
@@ -197,7 +201,7 @@ fn read_messages(stream: &mut &UnixStream, broadcaster: &Broadcaster) -> io::Res
 
 /// Returns once the follower has closed the connection, or at its first message: followers send
 /// none.
-fn wait_for_end(stream: &mut &UnixStream, _broadcaster: &Broadcaster) -> io::Result<()> {
+fn wait_for_end(stream: &mut &UnixStream, _: &Broadcaster, _: ViewerId) -> io::Result<()> {
     ViewerMessage::read(stream).map(drop)
 }
 

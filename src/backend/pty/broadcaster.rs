@@ -22,17 +22,11 @@ const PENDING: usize = 256 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViewerId(u64);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ViewerKind {
-    /// Determines the size of the program's terminal.
-    Attached,
-    /// Gets the size of the program's terminal before each whole screen.
-    Follower,
-}
-
 #[derive(Debug)]
 struct ViewerState {
-    kind: ViewerKind,
+    /// The size of an attached viewer's terminal. A follower has none, and gets that of the
+    /// program's terminal before each whole screen.
+    size: Option<(u16, u16)>,
     outbox: Outbox,
 }
 
@@ -54,17 +48,11 @@ struct BroadcastState {
     end: Option<ChildExit>,
 }
 
-impl ViewerState {
-    fn is_attached(&self) -> bool {
-        self.kind == ViewerKind::Attached
-    }
-}
-
 impl BroadcastState {
-    fn add(&mut self, kind: ViewerKind) -> ViewerId {
+    fn add(&mut self, size: Option<(u16, u16)>) -> ViewerId {
         let id = ViewerId(self.next);
         self.next += 1;
-        self.viewers.insert(id, ViewerState { kind, outbox: Outbox::Screen });
+        self.viewers.insert(id, ViewerState { size, outbox: Outbox::Screen });
         id
     }
 }
@@ -158,20 +146,24 @@ impl Broadcaster {
     /// columns.
     pub(super) fn join(&self, size: (u16, u16)) -> ViewerId {
         let mut state = self.state();
-        let id = state.add(ViewerKind::Attached);
+        let id = state.add(Some(size));
         self.resize_to(&mut state, size);
         id
     }
 
     /// Adds a viewer that does not change the terminal.
     pub(super) fn follow(&self) -> ViewerId {
-        self.state().add(ViewerKind::Follower)
+        self.state().add(None)
     }
 
     /// Handles a new size of a viewer's terminal. The latest size wins; other viewers see the part
     /// that fits.
-    pub(super) fn resize(&self, size: (u16, u16)) {
-        self.resize_to(&mut self.state(), size);
+    pub(super) fn resize(&self, id: ViewerId, size: (u16, u16)) {
+        let mut state = self.state();
+        if let Some(viewer) = state.viewers.get_mut(&id) {
+            viewer.size = Some(size);
+            self.resize_to(&mut state, size);
+        }
     }
 
     fn resize_to(&self, state: &mut BroadcastState, size: (u16, u16)) {
@@ -187,9 +179,9 @@ impl Broadcaster {
         let mut state = self.state();
         loop {
             let BroadcastState { screen, viewers, end, .. } = &mut *state;
-            let ViewerState { kind, outbox } = viewers.get_mut(&id)?;
+            let ViewerState { size, outbox } = viewers.get_mut(&id)?;
             match outbox {
-                Outbox::Screen if *kind == ViewerKind::Follower => {
+                Outbox::Screen if size.is_none() => {
                     *outbox = Outbox::ScreenOfKnownSize;
                     let (rows, cols) = screen.size();
                     return Some(LauncherMessage::Size { rows, cols });
@@ -211,16 +203,15 @@ impl Broadcaster {
         }
     }
 
-    /// Removes a viewer; idempotent. After the last attached one, the terminal returns to its own
-    /// size, for which its log is drawn.
+    /// Removes a viewer; idempotent. The terminal takes the size of the one that was attached last
+    /// among those that stay. After the last one it returns to its own size, for which its log is
+    /// drawn.
     pub(super) fn leave(&self, id: ViewerId) {
         let mut state = self.state();
-        let was_attached = state.viewers.remove(&id).is_some_and(|viewer| viewer.is_attached());
-        if was_attached
-            && !state.viewers.values().any(ViewerState::is_attached)
-            && state.end.is_none()
-        {
-            self.resize_to(&mut state, self.home);
+        let was_attached = state.viewers.remove(&id).is_some_and(|viewer| viewer.size.is_some());
+        if was_attached && state.end.is_none() {
+            let size = state.viewers.values().rev().find_map(|viewer| viewer.size);
+            self.resize_to(&mut state, size.unwrap_or(self.home));
         }
         self.changed.notify_all();
     }
@@ -311,11 +302,29 @@ mod tests {
     }
 
     #[test]
+    fn pt_12_terminal_takes_the_size_of_a_viewer_that_stays() {
+        let terminal = broadcaster();
+        let (large, small) = (terminal.join((9, 60)), terminal.join((6, 20)));
+        let follower = terminal.follow();
+        terminal.resize(large, (8, 50));
+        assert_eq!(terminal.state().screen.size(), (8, 50), "the latest size wins");
+        terminal.resize(small, (5, 21));
+        terminal.leave(small);
+        assert_eq!(terminal.state().screen.size(), (8, 50), "that of the one that stays");
+        terminal.resize(small, (5, 21));
+        terminal.leave(small);
+        assert_eq!(terminal.state().screen.size(), (8, 50), "nothing more from one that has left");
+        terminal.leave(large);
+        assert_eq!(terminal.state().screen.size(), HOME);
+        terminal.leave(follower);
+    }
+
+    #[test]
     fn attached_viewer_gets_no_sizes() {
         let terminal = broadcaster();
         let viewer = terminal.join((8, 40));
         assert!(output(terminal.next(viewer)).contains("hello"));
-        terminal.resize((9, 41));
+        terminal.resize(viewer, (9, 41));
         assert!(output(terminal.next(viewer)).contains("hello"));
         let exit = ChildExit { code: Some(0), signal: None };
         terminal.feed(b"bye");
