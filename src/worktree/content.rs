@@ -15,8 +15,9 @@ impl Repository {
         // Ids and modes, so that no part of the path is read as a pattern or an option.
         let list = ["--literal-pathspecs", "ls-tree", "-z", "--full-tree", commit, "--", path];
         let entry = self.git.get("read a commit", &list)?;
-        let head = entry.split('\t').next().unwrap_or_default();
-        let mut words = head.split(' ').skip(1);
+        // With a final `/` git lists what is in a directory.
+        let named = entry.trim_end_matches('\0').split_once('\t').filter(|of| of.1 == path);
+        let mut words = named.unwrap_or_default().0.split(' ').skip(1);
         let (Some("blob"), Some(id)) = (words.next(), words.next()) else { return Ok(None) };
         let output = self.git.call(&["cat-file", "blob", id])?;
         git::take_stdout("read a file of a commit", output).map(Some)

@@ -52,6 +52,44 @@ fn state(stage: &Stage, id: &str) -> String {
     .to_owned()
 }
 
+/// RV-35: a place is a file of git, however it is written, and one that the work changes.
+#[test]
+fn rv_35_comments_are_on_files_that_the_work_changes() {
+    let stage = worktree::with_repository(super::stage());
+    fs::create_dir(stage.at("work/dir")).expect("a directory");
+    fs::write(stage.at("work/dir/same.txt"), "same\n").expect("a file");
+    fs::write(stage.at("work/old.txt"), "old\n").expect("a file");
+    worktree::git(&stage, "work", &["add", "dir", "old.txt"]);
+    worktree::git(&stage, "work", &["commit", "--quiet", "-m", "more"]);
+    stage.profile("silent", SILENT);
+    stage.phalanx(&["spawn", "bob", "--profile", "silent", "--worktree"]).expect(0);
+    let dir = "work/.worktrees/alpha-bob";
+    fs::write(stage.at(dir).join("a.txt"), "one\ntwo\n").expect("a file");
+    fs::remove_file(stage.at(dir).join("old.txt")).expect("removed");
+    worktree::git(&stage, dir, &["commit", "--quiet", "-am", "work"]);
+    let comment = |words: &[&str]| {
+        stage.phalanx(&[&["review", "comment", "bob", "Why?", "--at"], words].concat())
+    };
+    let full = format!("{}:2", stage.at(dir).join("a.txt").display());
+    for at in ["a.txt:2", "./a.txt:2", ".//a.txt:2", full.as_str()] {
+        let made = comment(&[at, "--json"]).expect(0).json();
+        assert_eq!(made["place"]["path"], "a.txt", "{at}: {made}");
+    }
+    for (words, problem) in [
+        (vec!["old.txt:1"], "deletes it; `--old` is for its lines"),
+        (vec!["./old.txt"], "deletes it; `--old` is for its lines"),
+        (vec!["dir/:1"], "\"dir\": the work of `bob` does not change it"),
+        (vec!["dir/same.txt:1"], "does not change it"),
+        (vec!["dir/same.txt:1", "--old"], "does not change it"),
+        (vec!["none.txt"], "does not change it"),
+    ] {
+        let refused = comment(&words).expect(2);
+        assert!(refused.stderr.contains(problem), "{words:?}: {refused:?}");
+    }
+    comment(&["old.txt:1", "--old"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// RV-20: what a reviewer writes arrives once, as one message, with the code; the task goes back;
 /// the answers come back as one message; only the reviewer settles.
 #[test]
@@ -66,7 +104,7 @@ fn rv_20_review_goes_to_its_author_and_back() {
     assert_eq!(comment(&["bob", "Never mind."]), "R3");
     for (words, problem) in [
         (["--at", "a.txt:9"], "a.txt has 3 line(s), not 9"),
-        (["--at", "b.txt:1"], "\"b.txt\" is no file of the work of `bob`"),
+        (["--at", "b.txt:1"], "\"b.txt\": the work of `bob` does not change it"),
         (["--at", "a.txt:0"], "names no lines"),
     ] {
         let refused = stage.phalanx(&[&["review", "comment", "bob", "x"], &words[..]].concat());

@@ -1,6 +1,7 @@
 //! The places of comments: the lines that a reviewer names, and where they are in a later snapshot.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::changes::{Reviewed, moved};
@@ -40,7 +41,8 @@ impl FromStr for GivenPlace {
 /// Returns a place in the work that is reviewed, with the lines as they are there.
 ///
 /// # Errors
-/// [`OpsError::Usage`] for a file or a line that does not exist on this side.
+/// [`OpsError::Usage`] for a file or a line that does not exist on this side, and for a file that
+/// the work does not change.
 pub fn find(
     ctx: &Context,
     team: &TeamStore,
@@ -48,33 +50,46 @@ pub fn find(
     given: &GivenPlace,
     side: LineSide,
 ) -> Result<CommentPlace, OpsError> {
-    let commit = match side {
-        LineSide::Old => &reviewed.base,
-        LineSide::New => &reviewed.snapshot,
-    };
     let checkout = checkout_of(team, &reviewed.name)?;
-    let content = repository(ctx, &checkout).file_at(commit, &given.path)?;
-    let Some(content) = content else {
+    let repository = repository(ctx, &checkout);
+    let path = as_git_names_it(&given.path, &checkout.path);
+    let old = repository.file_at(&reviewed.base, &path)?;
+    let new = repository.file_at(&reviewed.snapshot, &path)?;
+    let problem = match (&old, &new) {
+        (Some(_), None) if side == LineSide::New => "deletes it; `--old` is for its lines",
+        (None, Some(_)) if side == LineSide::Old => "adds it; its lines need no `--old`",
+        (old, new) if old == new => "does not change it",
+        (_, _) => "",
+    };
+    let content = if side == LineSide::Old { old } else { new };
+    let Some(content) = content.filter(|_| problem.is_empty()) else {
         return Err(OpsError::Usage {
-            problem: format!("{:?} is no file of the work of `{}`", given.path, reviewed.name),
+            problem: format!("{path:?}: the work of `{}` {problem}", reviewed.name),
             hint: Some(format!("`phalanx review {}` lists the changed files", reviewed.name)),
         });
     };
     let Some((first, last)) = given.lines else {
-        return Ok(CommentPlace { path: given.path.clone(), lines: None });
+        return Ok(CommentPlace { path, lines: None });
     };
     let all: Vec<&[u8]> = lines_of(&content);
     let skipped = usize::try_from(first).map_or(usize::MAX, |first| first - 1);
     if usize::try_from(last).map_or(true, |last| last > all.len()) {
         return Err(OpsError::Usage {
-            problem: format!("{} has {} line(s), not {last}", given.path, all.len()),
+            problem: format!("{path} has {} line(s), not {last}", all.len()),
             hint: Some("name the lines that it has, or only the file".to_owned()),
         });
     }
     let length = usize::try_from(last - first).unwrap_or(0) + 1;
     let quoted = all.into_iter().skip(skipped).take(length);
     let lines = CommentLines::quoting(side, first, last, quoted);
-    Ok(CommentPlace { path: given.path.clone(), lines: Some(lines) })
+    Ok(CommentPlace { path, lines: Some(lines) })
+}
+
+/// Returns a path without the directory of the worktree, a leading `./` and doubled slashes.
+fn as_git_names_it(given: &str, worktree: &str) -> String {
+    let path = Path::new(given);
+    let inner = path.strip_prefix(worktree).or_else(|_| path.strip_prefix("."));
+    inner.unwrap_or(path).components().collect::<PathBuf>().to_string_lossy().into_owned()
 }
 
 /// Splits a content into lines as git counts them.
@@ -142,6 +157,16 @@ mod tests {
         }
         for bad in ["a:0", "a:9-3", ":7"] {
             assert!(bad.parse::<GivenPlace>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rv_35_paths_of_a_worktree_are_those_of_git() {
+        for given in ["a/b", "./a/b", "a//b", "a/./b", "a/b/", "/w/ann/a/b", "/w//ann/./a/b"] {
+            assert_eq!(as_git_names_it(given, "/w/ann"), "a/b", "{given}");
+        }
+        for other in ["../a", "/w/annika/a", "a/../b"] {
+            assert_eq!(as_git_names_it(other, "/w/ann"), other);
         }
     }
 
