@@ -23,14 +23,53 @@ const COLS: (u16, u16) = (2, 1000);
 /// of the person's primary screen is kept.
 const AFRESH: &[u8] = b"\x18\x1b[?1049h";
 
+/// Largest depth of [`KeyModes::flags`]; terminals forget the oldest entries, too.
+const DEPTH: usize = 16;
+
+/// The ways of encoding keys, such as Shift-Enter, that the program has asked its terminal for.
+#[derive(Default)]
+struct KeyModes {
+    /// The flags of the kitty protocol. The program pushes and pops them; the last ones apply.
+    flags: Vec<u16>,
+    /// The level of xterm's modifyOtherKeys.
+    other_keys: u16,
+}
+
+impl vt100::Callbacks for KeyModes {
+    fn unhandled_csi(
+        &mut self,
+        _: &mut vt100::Screen,
+        mark: Option<u8>,
+        _: Option<u8>,
+        params: &[&[u16]],
+        action: char,
+    ) {
+        let number = |nth: usize| params.get(nth).map_or(0, |param| param[0]);
+        let unpopped = self.flags.len().saturating_sub(number(0).max(1).into());
+        match (mark, action) {
+            (Some(b'>'), 'm' | 'n') if number(0) == 4 => self.other_keys = number(1),
+            (Some(b'>'), 'u') => self.flags.push(number(0)),
+            (Some(b'<'), 'u') => self.flags.truncate(unpopped),
+            (Some(b'='), 'u') => {
+                let (now, given) = (self.flags.pop().unwrap_or(0), number(0));
+                let changed = [given, given, now | given, now & !given];
+                self.flags.push(changed[usize::from(number(1) % 4)]);
+            }
+            _ => {}
+        }
+        self.flags.drain(..self.flags.len().saturating_sub(DEPTH));
+    }
+}
+
 pub(crate) struct LiveScreen {
-    terminal: vt100::Parser,
+    terminal: vt100::Parser<KeyModes>,
 }
 
 impl LiveScreen {
     pub(crate) fn new((rows, cols): (u16, u16)) -> LiveScreen {
         let (rows, cols) = (rows.clamp(ROWS.0, ROWS.1), cols.clamp(COLS.0, COLS.1));
-        LiveScreen { terminal: vt100::Parser::new(rows, cols, LIVE_SCROLLBACK) }
+        let (keys, kept) = (KeyModes::default(), LIVE_SCROLLBACK);
+        LiveScreen { terminal: vt100::Parser::new_with_callbacks(rows, cols, kept, keys) }
     }
 
     /// Rows and columns.
@@ -63,9 +102,12 @@ impl LiveScreen {
     }
 
     /// Returns bytes that make a terminal of this size show the same, with the same modes: cursor,
-    /// keypad, paste, mouse.
+    /// keypad, encoding of keys, paste, mouse.
     pub(crate) fn repaint(&mut self) -> Vec<u8> {
         let mut bytes = AFRESH.to_vec();
+        let KeyModes { flags, other_keys } = self.terminal.callbacks();
+        let flags = flags.last().unwrap_or(&0);
+        bytes.extend(format!("\x1b[={flags};1u\x1b[>4;{other_keys}m").into_bytes());
         bytes.extend(
             self.guarded(|terminal| terminal.screen().state_formatted()).unwrap_or_default(),
         );
@@ -84,7 +126,7 @@ impl LiveScreen {
     /// Returns the last `lines` lines up to the last non-blank one, without trailing blanks.
     pub(crate) fn lines(&mut self, lines: usize) -> String {
         self.guarded(|terminal| {
-            let found = last(terminal, lines);
+            let found = last(terminal.screen_mut(), lines);
             terminal.screen_mut().set_scrollback(0);
             found
         })
@@ -98,7 +140,7 @@ impl LiveScreen {
 
     /// Runs `work` and catches its panics: if hostile output ended the thread that reads it, the
     /// program would block. After a panic, the screen restarts empty.
-    fn guarded<T>(&mut self, work: impl FnOnce(&mut vt100::Parser) -> T) -> Option<T> {
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut vt100::Parser<KeyModes>) -> T) -> Option<T> {
         let size = self.size();
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut self.terminal))).ok();
         if done.is_none() {
@@ -125,14 +167,13 @@ fn draw(bytes: &[u8], (rows, cols): (u16, u16), lines: usize) -> String {
     let drawn = catch_unwind(|| {
         let mut terminal = vt100::Parser::new(rows, cols, SCROLLBACK);
         terminal.process(bytes);
-        last(&mut terminal, lines)
+        last(terminal.screen_mut(), lines)
     });
     drawn.unwrap_or_default()
 }
 
-fn last(terminal: &mut vt100::Parser, lines: usize) -> String {
-    let (rows, cols) = terminal.screen().size();
-    let screen = terminal.screen_mut();
+fn last(screen: &mut vt100::Screen, lines: usize) -> String {
+    let (rows, cols) = screen.size();
     let mut found: Vec<String> = screen.rows(0, cols).collect();
     let is_blank = |line: &String| line.trim_end().is_empty();
     found.truncate(found.iter().rposition(|line| !is_blank(line)).map_or(0, |last| last + 1));
@@ -243,6 +284,31 @@ mod tests {
         assert_eq!(outer.screen().state_formatted(), live.terminal.screen().state_formatted());
         outer.process(b"\x1b[?1049l");
         assert_eq!(outer.screen().contents(), "the person's own");
+    }
+
+    #[test]
+    fn pt_13_repaint_brings_the_encoding_of_keys_back() {
+        let table: [(&[u8], &str); 9] = [
+            (b"", "=0;1u\x1b[>4;0m"),
+            (b"\x1b[?2004h\x1b[>1u", "=1;1u\x1b[>4;0m"),
+            (b"\x1b[>1u\x1b[>5u\x1b[<u", "=1;1u\x1b[>4;0m"),
+            (b"\x1b[>1u\x1b[>5u\x1b[<9u", "=0;1u\x1b[>4;0m"),
+            (b"\x1b[=5u\x1b[=2;2u\x1b[=1;3u", "=6;1u\x1b[>4;0m"),
+            (b"\x1b[>4;2m", "=0;1u\x1b[>4;2m"),
+            (b"\x1b[>4;2m\x1b[>4m", "=0;1u\x1b[>4;0m"),
+            (b"\x1b[>4;1m\x1b[>4n", "=0;1u\x1b[>4;0m"),
+            (b"\x1b[u\x1b[4;1m\x1b[?1u", "=0;1u\x1b[>4;0m"),
+        ];
+        for (output, keys) in table {
+            let mut live = LiveScreen::new((5, 20));
+            live.process(output);
+            let bytes = String::from_utf8(live.repaint()).expect("text");
+            let begin = format!("\x18\x1b[?1049h\x1b[{keys}");
+            assert!(bytes.starts_with(&begin), "{output:?}: {bytes:?}");
+        }
+        let mut live = LiveScreen::new((5, 20));
+        live.process(&b"\x1b[>1u".repeat(100));
+        assert_eq!(live.terminal.callbacks().flags.len(), DEPTH);
     }
 
     #[test]
