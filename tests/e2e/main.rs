@@ -26,6 +26,7 @@ mod completion;
 mod contract;
 mod costs;
 mod crash;
+mod cut_restarts;
 mod dashboard;
 mod dashboard_keys;
 mod delete;

@@ -117,7 +117,7 @@ fn shutdown_in_order(setup: &Setup, args: &ShutdownArgs) -> VerbResult {
         deadline_s: args.deadline,
         grace_s: args.grace,
         force: args.force,
-        restarts: false,
+        ..ShutdownOptions::default()
     };
     let ended = stop_members(setup, &team, &names, &options, !args.no_wait)?;
     if args.force {
@@ -153,7 +153,7 @@ fn down_in_order(setup: &Setup, args: &DownArgs) -> VerbResult {
         deadline_s: args.deadline,
         grace_s: args.grace,
         force: args.force,
-        restarts: false,
+        ..ShutdownOptions::default()
     };
     let mut ended = end_members(setup, &team, &options)?;
     let strangers = if args.force || !team.exists() {

@@ -96,8 +96,7 @@ pub(crate) fn stop_or_report(
     options: &ShutdownOptions,
     hint: impl Fn(&MemberName) -> String,
 ) -> Result<(Vec<MemberName>, Vec<ShutdownResult>), Failure> {
-    let options = ShutdownOptions { restarts: true, ..options.clone() };
-    let ended = stop_members(setup, team, names, &options, true)?;
+    let ended = stop_members(setup, team, names, options, true)?;
     let (running, stopped): (Vec<ShutdownResult>, Vec<ShutdownResult>) =
         ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
     for one in &running {

@@ -13,7 +13,9 @@ use model::id::MemberName;
 use ops::authority::Action;
 use ops::ending::shutdown::ShutdownOptions;
 use ops::members::status::live_members;
+use ops::starting::recover::recover_starts;
 use ops::starting::rename::{self, RenamedWork};
+use ops::starting::resume::check;
 use ops::starting::spawn::SpawnOptions;
 use ops::{OpsError, TeamStore};
 
@@ -48,7 +50,9 @@ pub(crate) fn rename(setup: &Setup, args: &RenameArgs) -> VerbResult {
         return Err(Failure::usage("the member has this name", "give another name"));
     };
     let mut session = None;
+    recover_starts(&setup.ctx, &team)?;
     if !rename::check(&team, &from, &to)? {
+        check(&setup.ctx, &team, std::slice::from_ref(&from))?;
         if let Some(exit) = stop(setup, &team, args, &from)? {
             return Ok(exit);
         }
@@ -71,9 +75,8 @@ fn stop(
     if !live_members(team)?.contains(from) {
         return Ok(None);
     }
-    let reason = Some(format!("the member is renamed to {}", args.new));
-    let (deadline_s, force) = (args.deadline, args.force);
-    let options = ShutdownOptions { reason, deadline_s, force, ..ShutdownOptions::default() };
+    let reason = format!("the member is renamed to {}", args.new);
+    let options = ShutdownOptions::for_restart(reason, args.deadline, args.force);
     let hint =
         |_: &MemberName| format!("kill it: `phalanx rename --force {} {}`", args.name, args.new);
     let names = std::slice::from_ref(from);

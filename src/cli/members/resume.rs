@@ -18,6 +18,7 @@ use model::id::MemberName;
 use model::members::launch::LaunchSpec;
 use ops::authority::Action;
 use ops::ending::shutdown::ShutdownOptions;
+use ops::starting::recover::recover_starts;
 use ops::starting::resume::RestartSpecs;
 use ops::starting::spawn::{SpawnOptions, Spawned};
 use ops::{self, Kind, OpsError, TeamStore};
@@ -102,6 +103,9 @@ pub(crate) fn resume_team(setup: &Setup, deadline: Duration) -> VerbResult {
 /// Stops running members, then starts all of them again.
 pub(crate) fn restart(setup: &Setup, args: &RestartArgs) -> VerbResult {
     let (team, names) = setup.members(&args.names, Action::Restart)?;
+    // Also of a start that was cut, which may run now.
+    recover_starts(&setup.ctx, &team)?;
+    ops::starting::resume::check(&setup.ctx, &team, &names)?;
     let (stopped, refused) = stop_for_restart(setup, &team, args, &names)?;
     if stopped.is_empty() {
         setup.out.confirm(&json!([]), String::new)?;
@@ -119,9 +123,8 @@ fn stop_for_restart(
     args: &RestartArgs,
     names: &[MemberName],
 ) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
-    let reason = Some("the member is restarted".to_owned());
-    let (deadline_s, force) = (args.deadline, args.force);
-    let options = ShutdownOptions { reason, deadline_s, force, ..ShutdownOptions::default() };
+    let reason = "the member is restarted".to_owned();
+    let options = ShutdownOptions::for_restart(reason, args.deadline, args.force);
     let hint =
         |name: &MemberName| format!("kill it and start it again: `phalanx restart --force {name}`");
     let (stopped, running) = stop_or_report(setup, team, names, &options, hint)?;
@@ -135,6 +138,7 @@ fn start_again(
     session: Option<&str>,
     deadline: Duration,
 ) -> VerbResult {
+    recover_starts(&setup.ctx, team)?;
     let all = ops::starting::resume::specs(&setup.ctx, team, names, session)?;
     if all.is_empty() {
         setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;

@@ -461,7 +461,7 @@ fn end_started(setup: &Setup, team: &TeamStore, started: &[&Spawned]) -> Failure
         names.join(" "),
         team.name()
     ));
-    let options = ShutdownOptions { deadline_s: 10, force: true, ..ShutdownOptions::default() };
+    let options = ShutdownOptions { deadline_s: 10, force: true, ..Default::default() };
     let members =
         names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members

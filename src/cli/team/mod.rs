@@ -284,8 +284,7 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
     if force {
         broken::prepare_deletion(setup, &team)?;
         let reason = Some("the team is deleted".to_owned());
-        let options =
-            ShutdownOptions { reason, deadline_s: 30, force, ..ShutdownOptions::default() };
+        let options = ShutdownOptions { reason, deadline_s: 30, force, ..Default::default() };
         end_members(setup, &team, &options)?;
         delete_ended(setup, &team, &options)?;
         return deleted(setup, team.name());

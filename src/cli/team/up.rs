@@ -415,8 +415,8 @@ async fn end_started(
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
     let reason = Some("the team did not start as a whole".to_owned());
-    let (deadline_s, force) = (ROLLBACK_S, true);
-    let options = ShutdownOptions { reason, deadline_s, force, ..ShutdownOptions::default() };
+    let options =
+        ShutdownOptions { reason, deadline_s: ROLLBACK_S, force: true, ..Default::default() };
     let requests = ops::ending::shutdown::ask(team, &setup.ctx.speaker, &names, &options)?;
     let _notice = stop::start_notice(setup, team, &requests);
     let ids: BTreeSet<_> = requests.into_iter().map(|r| r.id).collect();

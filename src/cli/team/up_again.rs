@@ -120,7 +120,7 @@ fn stop(
         return Ok((Vec::new(), None));
     }
     let reason = Some("the manifest has changed".to_owned());
-    let options = ShutdownOptions { reason, deadline_s: STOP_S, ..ShutdownOptions::default() };
+    let options = ShutdownOptions { reason, deadline_s: STOP_S, ..Default::default() };
     let hint = |name: &MemberName| {
         format!("end it with `phalanx shutdown --force {name}`, then run `up` again")
     };

@@ -376,7 +376,8 @@ pub(super) fn handle_past_end(state: &mut State, record: &MemberRecord) {
     if let Some(nth) = state.maker(&record.name) {
         let kind = &mut state.kinds[nth];
         if kind.failures == 0 && kind.starting.is_empty() {
-            kind.owed = failed && kind.template.demand != Demand::Once;
+            let is_owed = failed || record.is_restarted_by_lead();
+            kind.owed = is_owed && kind.template.demand != Demand::Once;
         }
     }
 }

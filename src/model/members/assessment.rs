@@ -259,7 +259,8 @@ fn ended(evidence: &Evidence, record: &MemberRecord) -> Option<Assessment> {
         }
         None => reason,
     };
-    let Some(restart) = record.restart.filter(|_| evidence.is_led) else {
+    let Some(restart) = record.restart.filter(|_| evidence.is_led && record.is_restarted_by_lead())
+    else {
         return Some(Assessment::new(Doing::Ended(state), since, because).with_reason(reason));
     };
     let pause = match restart.at.since(evidence.now) {

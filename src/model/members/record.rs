@@ -165,10 +165,11 @@ impl ExitRecord {
     }
 }
 
-/// A start that the lead makes in place of a failed run.
+/// A start in place of a run: by the lead after a failure, or by the command that ends the run for
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRestart {
-    /// Failures in a row, with this one.
+    /// Failures in a row, with this one; 0 for the start by a command.
     pub failures: u32,
     /// The end of the pause before the start.
     pub at: Timestamp,
@@ -296,12 +297,16 @@ pub struct MemberRecord {
     /// End of the last turn that its program reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ended_at: Option<Timestamp>,
-    /// The start that the lead plans in place of this run.
+    /// The start that is planned in place of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<PlannedRestart>,
     /// Failures in a row after which the lead starts no run in place of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up_after: Option<u32>,
+    /// The run before this one, until this one is up: its record is valid again if this start fails
+    /// or is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<MemberRecord>>,
     /// Boot id of the machine when the run was started. Missing in older records and on systems
     /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -328,6 +333,11 @@ impl MemberRecord {
     /// Returns the usage limit that keeps the member from working.
     pub fn limit(&self) -> Option<&RateLimit> {
         self.rate_limit.as_ref().filter(|limit| !limit.is_over && !self.state.is_over())
+    }
+
+    /// Returns true if the lead plans a start in place of this run.
+    pub fn is_restarted_by_lead(&self) -> bool {
+        self.restart.is_some_and(|restart| restart.failures > 0)
     }
 
     /// Returns true if the member runs, or has run, and has passed its check.

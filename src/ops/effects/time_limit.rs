@@ -33,8 +33,11 @@ pub fn fail_late(team: &TeamStore, id: TaskId) -> Result<(), OpsError> {
     Post::notice(&lead, text).because(failed.extra.event).send(team)?;
     let record = team.member_record(&owner)?;
     if record.is_some_and(|record| record.request.task == Some(id)) {
-        let (reason, deadline_s) = (Some(reason), DEADLINE_S);
-        let options = ShutdownOptions { reason, deadline_s, ..ShutdownOptions::default() };
+        let options = ShutdownOptions {
+            reason: Some(reason),
+            deadline_s: DEADLINE_S,
+            ..ShutdownOptions::default()
+        };
         shutdown::ask(team, &lead, &[owner], &options)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::{Kind, OpsError, now};
 use model::decisions::request::{ShutdownFinding, ShutdownOutcome, ShutdownRequest, WorkLeft};
 use model::id::{MemberName, RequestId};
 use model::mail::protocol::{self, Message};
-use model::members::record::MemberRecord;
+use model::members::record::{MemberRecord, PlannedRestart};
 use model::team::event::{EventKind, Note};
 use model::team::settings::grace_s;
 use model::text;
@@ -41,8 +41,15 @@ pub struct ShutdownOptions {
     pub grace_s: Option<u64>,
     /// End the members without asking them.
     pub force: bool,
-    /// The members are started again next.
+    /// They are started again: if the caller is killed before that, `resume` does it.
     pub restarts: bool,
+}
+
+impl ShutdownOptions {
+    /// Returns the options to end members that the caller starts again.
+    pub fn for_restart(reason: String, deadline_s: u64, force: bool) -> ShutdownOptions {
+        ShutdownOptions { reason: Some(reason), deadline_s, grace_s: None, force, restarts: true }
+    }
 }
 
 /// Files a request of `asker` for each of `names`. A second request for the same run returns the
@@ -85,8 +92,9 @@ pub fn ask(
         asked.push(request);
     }
     failpoint::hit("shutdown.filed");
-    for record in records.iter().filter(|record| record.restart.is_some()) {
-        team.change_record(&record.name, &record.incarnation, |record| record.restart = None)?;
+    let planned = options.restarts.then(|| PlannedRestart { failures: 0, at: now() });
+    for record in records.iter().filter(|record| planned.is_some() || record.restart.is_some()) {
+        team.change_record(&record.name, &record.incarnation, |record| record.restart = planned)?;
     }
     // Concurrently: each append waits for the disk, which handles many at a time.
     let send = |(record, request): &(&MemberRecord, ShutdownRequest)| {
@@ -199,7 +207,7 @@ fn file(
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
     // The lead starts a member again after its failure, unless it sees an open request.
-    let over = record.state.is_over() && record.restart.is_none();
+    let over = record.state.is_over() && !record.is_restarted_by_lead();
     // Requests for one name in the same millisecond need different ids.
     for offset in 0.. {
         let request = ShutdownRequest {

@@ -48,6 +48,7 @@ pub(crate) fn new_record(
         readiness: Readiness::default(),
         restart: None,
         gave_up_after: None,
+        before: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
         host: team.host().cloned(),
         machine: team.machine(),

@@ -19,6 +19,15 @@ pub fn liveness(record: &MemberRecord) -> Liveness {
     }
 }
 
+/// Returns true for a start that was cut: its spawner is proven dead, and has neither accepted it
+/// nor gone back to the run before. A live spawner continues by itself, and old records do not name
+/// theirs.
+pub(crate) fn is_cut(record: &MemberRecord) -> bool {
+    let starts = matches!(record.state, MemberState::Pending | MemberState::Starting);
+    let is_open = starts || record.state == MemberState::Killed && record.before.is_some();
+    is_open && record.spawner.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
+}
+
 /// Records that the program has found its mailbox (ID-03). Returns false if this is not the latest
 /// run.
 pub fn hello(
@@ -53,6 +62,7 @@ pub fn accept(
     incarnation: &Incarnation,
 ) -> Result<bool, OpsError> {
     let is_ready = team.change_record(name, incarnation, |record| {
+        record.before = None;
         // The wrapper's reason stays: the program may be up and show a dialog.
         let reason = record.reason.clone();
         step(record, Cause::Ready, reason.as_deref());
@@ -118,7 +128,11 @@ pub fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note
 
 /// Applies a transition to a record. Returns the new state if it changed.
 fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option<MemberState> {
+    if cause == Cause::Refused {
+        record.restart = None;
+    }
     let next = record.state.after(cause)?;
+    record.before.take_if(|_| next.is_up());
     record.state = next;
     record.state_since = now();
     record.reason = reason.map(str::to_owned);

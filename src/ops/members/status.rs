@@ -172,7 +172,8 @@ pub struct LeftStatus {
     /// Failures in a row after which the lead does not start it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gave_up_after: Option<u32>,
-    /// True if `resume` restarts it by default: its run failed or disappeared.
+    /// True if `resume` restarts it by default: its run failed or disappeared, or was ended for a
+    /// restart that was cut.
     pub resumable: bool,
 }
 
@@ -414,14 +415,20 @@ fn left(
     };
     let gone =
         |record: &&MemberRecord| record.state.is_over() && roster.member(&record.name).is_none();
-    let mut gone: Vec<&MemberRecord> =
-        records.iter().filter(gone).filter(|r| !is_asked(r) && !is_done(r)).collect();
+    let is_left = |r: &&MemberRecord| r.restart.is_some() || !is_asked(r) && !is_done(r);
+    // After a start that was cut, the run before it is the last one.
+    let last = records.iter().filter_map(|record| match presence::is_cut(record) {
+        true => record.before.as_deref(),
+        false => Some(record),
+    });
+    let mut gone: Vec<&MemberRecord> = last.filter(gone).filter(is_left).collect();
     gone.sort_by_key(|record| std::cmp::Reverse(record.state_since));
     gone.into_iter().map(|record| left_status(evidence, record)).collect()
 }
 
 fn left_status(evidence: &TeamEvidence, record: &MemberRecord) -> LeftStatus {
-    let unasked = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
+    let unasked = matches!(record.state, MemberState::Failed | MemberState::Disappeared)
+        || record.restart.is_some();
     let state = ShownState::from(evidence.assess(&record.name, Some(record), None));
     LeftStatus {
         name: record.name.clone(),

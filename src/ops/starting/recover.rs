@@ -8,7 +8,10 @@ use crate::ending::prune;
 use crate::ending::remove::{self, MemberRemoval, RemovedMember};
 use crate::ending::stop::{self, MemberStop};
 use crate::hosts::stop_mode::StopMode;
+use crate::members::presence;
+use crate::starting::rename;
 use crate::starting::spawn::{self, RecoveredStarts};
+use crate::team::lease;
 use crate::{Context, OpsError};
 use model::board::task::{Task, TaskState};
 use model::id::{MemberName, TaskId};
@@ -50,6 +53,20 @@ pub fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     stale.try_for_each(|task| effects::remind::settle_stale(team, task))?;
     journal_repairs(team, id, &done)?;
     sweep(team)
+}
+
+/// Accepts or takes back the starts and the renames that killed commands left unfinished, for a
+/// command that starts members again. A lead does so only as it begins.
+///
+/// # Errors
+/// A store that cannot be read or written.
+pub fn recover_starts(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    if team.member_records()?.iter().any(presence::is_cut) {
+        // No lead begins meanwhile, which would do the same.
+        let _lease = lease::hold(team).ok();
+        spawn::finish(ctx, team, &rand::uuid())?;
+    }
+    rename::take_back_cut(team)
 }
 
 /// Completes the removal of runs that are over but still on the roster: the process that removed

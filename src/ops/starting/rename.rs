@@ -8,12 +8,13 @@ use crate::authority::names::started_record;
 use crate::board::task;
 use crate::starting::resume::{self, RestartSpecs};
 use crate::team::hooks;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, now};
 use model::board::task::Task;
 use model::id::{MemberName, TaskId};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
 use model::members::launch::LaunchSpec;
+use model::members::record::PlannedRestart;
 use model::review::TeamReview;
 use model::team::event::{Event, EventKind, Note};
 use model::team::settings::Settings;
@@ -71,15 +72,12 @@ pub fn specs(
         without_session: restart.without_session.map(named),
         ..restart
     };
-    // An earlier call was killed before the start.
-    if is_last_change(team, from, to)? {
-        move_settings(team, to, from)?;
-    }
     let specs = resume::specs(ctx, team, std::slice::from_ref(from), None)?;
+    plan_restart(team, from, true)?;
     failpoint::hit("rename.stopped");
+    // First: a rename that is cut is taken back by it.
+    team.record(Note::of(EventKind::MemberRenamed).member(to).with("from", from.as_str()))?;
     move_settings(team, from, to)?;
-    let note = Note::of(EventKind::MemberRenamed).member(to).with("from", from.as_str());
-    team.record(note)?;
     failpoint::hit("rename.settled");
     Ok(specs.into_iter().map(renamed).collect())
 }
@@ -91,6 +89,25 @@ pub fn specs(
 pub fn take_back(team: &TeamStore, from: &MemberName, to: &MemberName) -> Result<(), OpsError> {
     move_settings(team, to, from)?;
     team.record(Note::of(EventKind::MemberRenamed).member(from).with("from", to.as_str()))?;
+    Ok(())
+}
+
+/// Takes back the renames by calls that were killed before they started the new name: the old name
+/// has its settings again, and can be started.
+///
+/// # Errors
+/// As [`take_back`]; records that cannot be read.
+pub(crate) fn take_back_cut(team: &TeamStore) -> Result<(), OpsError> {
+    for event in team.events()?.iter().filter(|event| event.event == EventKind::MemberRenamed) {
+        let from =
+            wire::text(&event.detail, "from").and_then(|from| MemberName::existing(&from).ok());
+        let Some((from, to)) = from.zip(event.member.as_ref()) else { continue };
+        let of_new = team.member_record(to)?.filter(|record| record.asked_at >= event.at);
+        let of_old = team.member_record(&from)?.and_then(|record| record.restart);
+        if of_new.is_none() && of_old.is_some() && is_last_change(team, &from, to)? {
+            take_back(team, &from, to)?;
+        }
+    }
     Ok(())
 }
 
@@ -107,6 +124,7 @@ pub fn hand_over(
     to: &MemberName,
 ) -> Result<RenamedWork, OpsError> {
     failpoint::hit("rename.started");
+    plan_restart(team, from, false)?;
     let hooks = hooks::load_hooks(ctx, team);
     for id in left_tasks(team, from)? {
         let owner = Some(TaskOwner::Member(to.clone()));
@@ -129,6 +147,15 @@ pub fn hand_over(
     let board = team.board()?;
     let own = board.tasks.values().filter(|task| is_open_of(task, to)).map(|task| task.id);
     Ok(RenamedWork { tasks: own.collect(), messages: unread.len() })
+}
+
+/// Records whether a start is planned in place of a run that has been stopped.
+fn plan_restart(team: &TeamStore, name: &MemberName, is_planned: bool) -> Result<(), OpsError> {
+    let restart = is_planned.then(|| PlannedRestart { failures: 0, at: now() });
+    if let Some(record) = team.member_record(name)? {
+        team.change_record(name, &record.incarnation, |record| record.restart = restart)?;
+    }
+    Ok(())
 }
 
 /// Returns true if the member runs under its new name already.

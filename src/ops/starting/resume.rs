@@ -18,6 +18,7 @@ use model::members::lifecycle::MemberState;
 use model::members::record::MemberRecord;
 use model::team::event::{Event, EventKind};
 use model::team::host::HostChoice;
+use model::team::settings::Settings;
 use model::team::worktree::{Checkout, WorktreeRequest};
 use model::{text, wire};
 use store::TeamStore;
@@ -62,12 +63,17 @@ pub fn specs(
     names: &[MemberName],
     session: Option<&str>,
 ) -> Result<Vec<RestartSpecs>, OpsError> {
+    let settings = team.settings()?.unwrap_or_else(|| Settings::by_hand(usize::MAX));
+    if let [name] = names
+        && let Some(spec) = never_started(team, name)?
+    {
+        let spec = LaunchSpec { session: session.map(str::to_owned), ..spec };
+        return Ok(vec![RestartSpecs { spec, without_session: None, begins_anew: false }]);
+    }
     let records = ended(ctx, team, names)?;
     let journal = team.events()?;
-    let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let restart = |record: &MemberRecord| {
-        let checkout = checkouts.get(&record.name).filter(|had| had.path == record.request.cwd);
-        let last = relaunch_spec(ctx, record, checkout)?;
+        let last = relaunch_spec(ctx, record, checkout_of(&settings, record))?;
         let profile = profiles::find(ctx, &record.request.profile)?;
         let had = last_session(team, record).filter(|_| session.is_none() && profile.can_resume());
         let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
@@ -83,6 +89,34 @@ pub fn specs(
         remove::stop_and_remove(ctx, team, record)?;
     }
     Ok(specs)
+}
+
+/// Checks that members which may still run can be started again, before they are stopped for that.
+///
+/// # Errors
+/// As [`specs`]; the error that their start would return.
+pub fn check(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Result<(), OpsError> {
+    let settings = team.settings()?.unwrap_or_else(|| Settings::by_hand(usize::MAX));
+    let spec = |name| {
+        let record = started_record(team, name)?;
+        relaunch_spec(ctx, &record, checkout_of(&settings, &record))
+    };
+    let specs = names.iter().map(spec).collect::<Result<Vec<_>, OpsError>>()?;
+    spawn::check_again(ctx, team, &specs)
+}
+
+/// Returns the spec of a member that the lead was to start, if no start of it has succeeded.
+fn never_started(team: &TeamStore, name: &MemberName) -> Result<Option<LaunchSpec>, OpsError> {
+    let templates = team.settings()?.map(|settings| settings.templates).unwrap_or_default();
+    let mut templates = templates.iter().filter(|template| !template.is_per_task());
+    let template = templates.find(|template| template.names().contains(name));
+    let is_known = template.is_none() || team.member_record(name)?.is_some();
+    Ok(template.filter(|_| !is_known).map(|template| template.spec_named(name)))
+}
+
+/// Returns the worktree in which the run worked.
+fn checkout_of<'s>(settings: &'s Settings, record: &MemberRecord) -> Option<&'s Checkout> {
+    settings.checkouts.get(&record.name).filter(|had| had.path == record.request.cwd)
 }
 
 /// Restarts one member as it was, in its last session if that can be resumed.
@@ -162,12 +196,13 @@ pub fn stopped_with_lead(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> 
     Ok(records.filter(is_stopped).map(|record| record.name).collect())
 }
 
-/// Returns true for an ended run that ended without a request: it failed, disappeared, or ended
-/// with the machine. A run for one task is started again with its task.
+/// Returns true for an ended run that ended without a request, or for a restart that was cut: it
+/// failed, disappeared, or ended with the machine. A run for one task is started again with its
+/// task.
 pub(crate) fn has_failed(record: &MemberRecord) -> bool {
     let state = record.state;
-    record.request.task.is_none()
-        && (!state.is_over() || matches!(state, MemberState::Failed | MemberState::Disappeared))
+    let is_failure = matches!(state, MemberState::Failed | MemberState::Disappeared);
+    record.request.task.is_none() && (!state.is_over() || is_failure || record.restart.is_some())
 }
 
 /// Returns the session that the last run wrote last. A run that was to continue a session and could
@@ -263,4 +298,35 @@ fn line(event: &Event) -> Option<String> {
     let (_, words) = TASKS.iter().find(|(kind, _)| *kind == event.event)?;
     let subject = wire::text(&event.detail, "subject").unwrap_or_default();
     Some(format!("- {} {words} #{} {}", event.at.iso(), event.task?, text::short(&subject, 80)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fixture::sample;
+    use model::id::TeamName;
+    use model::members::launch::{Demand, Template};
+    use model::team::Team;
+    use model::time::Timestamp;
+    use store::Store;
+
+    /// CR-20: the message of the lead that gave up says `phalanx resume NAME`.
+    #[test]
+    fn cr_20_member_that_never_started_is_started_from_the_settings() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let name = TeamName::new("demo").expect("name");
+        let file = Team::found(&name, "", "team-lead", "session", "/", Timestamp(1));
+        let spec = LaunchSpec { name: "ann".to_owned(), ..LaunchSpec::default() };
+        let templates = vec![Template { spec, demand: Demand::Standing }];
+        let settings = Settings { templates, ..Settings::by_hand(8) };
+        let team = Store::at(dir.path()).create(&name, &file, &settings).expect("a team");
+        let spec_of = |name: &str| {
+            let name = MemberName::new(name).expect("name");
+            never_started(&team, &name).expect("readable").map(|spec| spec.name)
+        };
+        assert_eq!((spec_of("ann").as_deref(), spec_of("ben")), (Some("ann"), None));
+        let record = sample::record("ann", sample::run(1), "worker", Timestamp(1));
+        team.begin_record(&record).expect("a record");
+        assert_eq!(spec_of("ann"), None, "its last run has its settings");
+    }
 }

@@ -68,12 +68,12 @@ impl TeamStore {
     }
 
     /// Starts the record of a new run, which replaces that of an earlier one except for what
-    /// [`MemberRecord::follow`] takes over. Returns the earlier one.
+    /// [`MemberRecord::follow`] takes over.
     ///
     /// # Errors
     /// [`StoreError::MemberTaken`] if another process starts a member of this name at the same time
     /// and both are in the shared store, whose roster no lock protects meanwhile.
-    pub fn begin_record(&self, record: &MemberRecord) -> Result<Option<MemberRecord>, StoreError> {
+    pub fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
         if let Some(shared) = &self.shared {
             let place = shared.document(DocumentKind::Member, &record.name.file_stem());
             let written = until_written(|| {
@@ -87,7 +87,7 @@ impl TeamStore {
                 }
                 let record = record_after(found.as_ref(), record);
                 let value = serde_json::to_value(record).expect("a record has string keys");
-                Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(found))
+                Ok(place.put(&value, stored.map(|stored| stored.version))?.then_some(()))
             })?;
             return written.ok_or_else(|| place.contended());
         }
@@ -95,9 +95,8 @@ impl TeamStore {
             &self.member_place(&record.name),
             FORMAT,
             |found: &mut Option<MemberRecord>| {
-                let before = found.take();
-                *found = Some(record_after(before.as_ref(), record));
-                Ok(before)
+                *found = Some(record_after(found.as_ref(), record));
+                Ok(())
             },
         )
     }
@@ -119,26 +118,22 @@ impl TeamStore {
         )
     }
 
-    /// Withdraws the record of a run that failed to start: the record of the run before it, if
-    /// there was one, is valid again.
+    /// Withdraws the record of a run that failed to start: that of the run before it, if there was
+    /// one, is valid again.
     pub fn forget_record(
         &self,
         name: &MemberName,
         incarnation: &Incarnation,
-        before: Option<&MemberRecord>,
     ) -> Result<(), StoreError> {
         let place = self.member_place(name);
-        let Some(before) = before else {
-            return documents::remove_if(&place, FORMAT, |record: &MemberRecord| {
-                record.is(incarnation)
-            });
-        };
         documents::change_typed(&place, FORMAT, |found: &mut Option<MemberRecord>| {
-            if found.as_ref().is_some_and(|record| record.is(incarnation)) {
-                *found = Some(before.clone());
+            let withdrawn = found.as_mut().filter(|record| record.is(incarnation));
+            if let Some(before) = withdrawn.and_then(|record| record.before.take()) {
+                *found = Some(*before);
             }
             Ok(())
-        })
+        })?;
+        documents::remove_if(&place, FORMAT, |record: &MemberRecord| record.is(incarnation))
     }
 
     fn member_place(&self, name: &MemberName) -> DocumentPlace {
@@ -157,6 +152,11 @@ fn record_after(before: Option<&MemberRecord>, record: &MemberRecord) -> MemberR
     let mut record = record.clone();
     if let Some(before) = before {
         record.follow(before);
+        // Only a start can fail. If the earlier run was one that was cut, it is left out.
+        if record.spawner.is_some() {
+            let earlier = before.before.clone();
+            record.before = earlier.or_else(|| Some(Box::new(before.clone())));
+        }
     }
     record
 }

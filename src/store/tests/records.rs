@@ -6,6 +6,7 @@ use fixture::sample;
 use model::decisions::question::Question;
 use model::decisions::request::ShutdownRequest;
 use model::id::RequestId;
+use model::members::lifecycle::MemberState;
 use model::members::placement::ProcessId;
 use model::members::record::{MemberRecord, StartRecord};
 use model::team::event::{Event, Note};
@@ -69,6 +70,38 @@ fn empty_request_does_not_hide_other_requests() {
     assert_eq!(team.requests().expect("requests"), [request("bob")]);
     let lost = team.request(&request("ann").id);
     assert!(matches!(lost, Err(StoreError::NoSuchRequest { .. })), "{lost:?}");
+}
+
+/// CR-20: also if a start was cut, and its record is still there when the next one begins.
+#[test]
+fn cr_20_run_before_is_valid_again_after_starts_that_fail() {
+    on_both_stores(|team| {
+        join(team, "ann");
+        let of = |nth| {
+            let record = sample::record("ann", sample::run(nth), "worker", NOW);
+            MemberRecord { host: team.host().cloned(), ..record }
+        };
+        let over = |record: &mut MemberRecord| record.state = MemberState::Failed;
+        let me = Process::current();
+        // The second one was cut: no process with this start time is there.
+        let starts = [(2, me.start + 1), (3, me.start)];
+        let first = MemberRecord { session: Some("s-1".to_owned()), ..of(1) };
+        team.begin_record(&first).expect("a record");
+        team.change_record(&first.name, &first.incarnation, over).expect("written");
+        let before = record(team, "ann").expect("a record");
+        for (nth, start) in starts {
+            let spawner = Some(ProcessId { pid: me.pid, start });
+            team.begin_record(&MemberRecord { spawner, ..of(nth) }).expect("a record");
+            let found = record(team, "ann").expect("a record");
+            assert_eq!(found.before.as_deref(), Some(&before), "run {nth}");
+        }
+        team.forget_record(&first.name, &sample::run(2)).expect("not the latest");
+        assert!(record(team, "ann").expect("a record").is(&sample::run(3)));
+        team.forget_record(&first.name, &sample::run(3)).expect("withdrawn");
+        assert_eq!(record(team, "ann"), Some(before));
+        team.forget_record(&first.name, &sample::run(1)).expect("withdrawn");
+        assert_eq!(record(team, "ann"), None);
+    });
 }
 
 /// CR-05: pid and start time identify a process within one boot only. Older records do not name the

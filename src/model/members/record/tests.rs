@@ -67,6 +67,7 @@ fn record_round_trips_through_json() {
         readiness: Readiness { passed_at: Some(Timestamp(6)), overdue: Some("late".to_owned()) },
         restart: Some(PlannedRestart { failures: 2, at: Timestamp(10) }),
         gave_up_after: Some(5),
+        before: None,
         boot_id: None,
         host: None,
         machine: None,

@@ -14,14 +14,12 @@ use backend::choose::Chosen;
 use model::id::MemberName;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
-use model::members::lifecycle::MemberState;
 use model::members::placement::{Placement, PtyHold};
 use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
 use model::team::settings::Settings;
 use profile::Ready;
 use store::TeamStore;
-use sys::proc::{self, Liveness};
 
 /// Time limit for interrupted starts to become ready.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -44,7 +42,7 @@ pub struct RecoveredStarts {
 pub fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<RecoveredStarts, OpsError> {
     let watcher = RecordWatcher::subscribe(team)?;
     let interrupted: Vec<MemberRecord> =
-        team.member_records()?.into_iter().filter(is_interrupted).collect();
+        team.member_records()?.into_iter().filter(presence::is_cut).collect();
     let mut recovered = RecoveredStarts::default();
     if interrupted.is_empty() {
         return Ok(recovered);
@@ -56,9 +54,9 @@ pub fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<RecoveredS
         let (start, problem) = rebuild(ctx, team, record, cause)?;
         match (start.record.placement.is_some(), problem) {
             (_, Some(problem)) => failed.push((start, problem)),
-            (true, None) => placed.push(start),
-            (false, None) => {
-                let problem = "whoever started it died before it was placed";
+            (true, None) if !start.record.state.is_over() => placed.push(start),
+            (_, None) => {
+                let problem = "the process that started it was killed";
                 let problem = prove::failure(&start.record, problem, FailureCause::Program, "");
                 failed.push((start, problem));
             }
@@ -80,13 +78,6 @@ pub fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<RecoveredS
     rollback::roll_back(ctx, team, &all);
     recovered.rolled_back.extend(failed.into_iter().map(|(start, _)| start.record.name));
     Ok(recovered)
-}
-
-/// Returns whether the start was interrupted: its spawner is proven dead. A live spawner continues
-/// by itself, and old records do not name theirs.
-fn is_interrupted(record: &MemberRecord) -> bool {
-    let starts = matches!(record.state, MemberState::Pending | MemberState::Starting);
-    starts && record.spawner.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
 }
 
 /// Restores the placement of a run for one task from its launcher's start record. Its spawner may

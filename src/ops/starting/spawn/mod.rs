@@ -18,15 +18,19 @@ mod rollback;
 mod start;
 mod starts;
 
+use std::path::Path;
 use std::slice;
 use std::time::Duration;
 
 use crate::members::backends;
 use crate::members::{budget, depth};
-use crate::{Context, OpsError};
+use crate::{Context, Kind, OpsError};
 use model::members::launch::LaunchSpec;
+use model::members::spec::OsText;
 use model::team::settings::Settings;
+use model::text;
 use store::TeamStore;
+use sys::{env, fs};
 
 use batch::BatchContext;
 pub use batch::{DryRun, SpawnOptions, SpawnReport, Spawned, SpawnedBranch, StartedWhen};
@@ -41,6 +45,48 @@ pub(crate) use prove::left_until_ready;
 /// The first invalid spec.
 pub fn check(ctx: &Context, settings: &Settings, specs: &[LaunchSpec]) -> Result<(), OpsError> {
     specs.iter().try_for_each(|spec| resolve::resolve(ctx, settings, spec).map(drop))
+}
+
+/// Checks without effects the starts of members in place of runs that may not have ended yet.
+/// Members for another host are checked there, when they start.
+///
+/// # Errors
+///
+/// As [`spawn`]; a directory or a program that is not found.
+pub(crate) fn check_again(
+    ctx: &Context,
+    team: &TeamStore,
+    specs: &[LaunchSpec],
+) -> Result<(), OpsError> {
+    depth::must_allow(ctx)?;
+    let options = SpawnOptions::ready_within(Duration::ZERO);
+    let mut batch = BatchContext::read(ctx, team, &options)?;
+    budget::must_allow(team, &batch.settings, specs)?;
+    batch.roster.members.retain(|other| specs.iter().all(|spec| spec.name != other.name.as_str()));
+    let hosts = elsewhere::hosts_of(&batch, specs)?;
+    for (spec, _) in specs.iter().zip(hosts).filter(|(_, host)| host.is_none()) {
+        let chosen = backends::choose_backend(ctx, &batch.settings, None)?;
+        backends::open(ctx, team, &batch.settings, chosen.backend, None)?;
+        let launch = resolve::resolve(ctx, &batch.settings, spec)?;
+        batch.check_modes(slice::from_ref(&launch))?;
+        batch.check_access(slice::from_ref(&launch))?;
+        let (start, spec) = prepare::preview(&batch, &launch)?;
+        let cwd = Path::new(&start.member.cwd);
+        let program = start.record.request.command_line().swap_remove(0);
+        let is_path = |(name, _): &(OsText, OsText)| name.clone().into_os() == "PATH";
+        let path = spec.env.into_iter().rfind(is_path).map(|(_, path)| path.into_os());
+        let is_found = env::find_program(program.as_ref(), path.as_deref(), cwd).is_some();
+        // A worktree that is made again or a file of variables can change what is found.
+        let changes =
+            launch.spec.env_file.is_some() || launch.repository.is_some() && !fs::is_dir(cwd);
+        if !(fs::is_dir(cwd) && is_found || changes) {
+            let [program, cwd] = [&program, &start.member.cwd].map(|text| text::line(text));
+            let problem = format!("{}: `{program}` is not found from {cwd}", start.member.name);
+            let hint = "nothing was stopped; put that right, and repeat the command";
+            return Err(OpsError::described(Kind::Failed, problem, hint));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the start that `spawn` would perform, without writing or starting anything.

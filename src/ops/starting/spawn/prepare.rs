@@ -42,8 +42,6 @@ pub(super) struct MemberStart {
     pub(super) member: Member,
     /// The record of the run. It has the placement once the launcher is placed.
     pub(super) record: MemberRecord,
-    /// The record of the last run of the name, which is valid again if this start fails.
-    pub(super) before: Option<MemberRecord>,
     pub(super) ready: Ready,
     /// Id of the journal event that later events refer to as their cause.
     pub(super) asked: String,
@@ -69,7 +67,6 @@ impl MemberStart {
         MemberStart {
             member,
             record,
-            before: None,
             ready,
             asked,
             first: None,
@@ -171,13 +168,10 @@ fn try_to_join(
                 }
             }
         }
-        for (start, _) in &mut joined {
+        for (start, _) in &joined {
             // First, because a write that fails may have happened.
-            begun.push((start.record.clone(), None));
-            start.before = team.begin_record(&start.record)?;
-            if let Some((_, before)) = begun.last_mut() {
-                before.clone_from(&start.before);
-            }
+            begun.push(start.record.clone());
+            team.begin_record(&start.record)?;
         }
         failpoint::hit("spawn.intended");
         Ok(Ok(joined))
@@ -189,11 +183,11 @@ fn try_to_join(
     joined
 }
 
-/// Withdraws records that were begun, each with the one before it. Records that cannot be removed
-/// now are found by the next lead.
-fn forget(batch: &BatchContext, begun: &mut Vec<(MemberRecord, Option<MemberRecord>)>) {
-    for (MemberRecord { name, incarnation, .. }, before) in begun.drain(..) {
-        let _ = batch.team.forget_record(&name, &incarnation, before.as_ref());
+/// Withdraws records that were begun. Records that cannot be removed now are found by the next
+/// lead.
+fn forget(batch: &BatchContext, begun: &mut Vec<MemberRecord>) {
+    for MemberRecord { name, incarnation, .. } in begun.drain(..) {
+        let _ = batch.team.forget_record(&name, &incarnation);
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     for (((one, _), released), left) in failed.iter().zip(released).zip(&mut left) {
         add_failure(left, "tasks", released.unwrap_or(Ok(())));
         let MemberRecord { name, incarnation, .. } = &one.record;
-        let forgotten = team.forget_record(name, incarnation, one.before.as_ref());
+        let forgotten = team.forget_record(name, incarnation);
         add_failure(left, "record", forgotten.map_err(OpsError::from));
         let unlinked = account::unlink(team, &one.record);
         add_failure(left, "links", unlinked.map_err(OpsError::from));
