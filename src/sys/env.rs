@@ -41,10 +41,18 @@ pub fn enter_dir(dir: &Path) -> Result<(), FsError> {
     env::set_current_dir(dir).map_err(|source| FsError::io("enter", dir, source))
 }
 
-/// Returns the executable of this process.
+/// Returns the executable of this process, also if its file was removed or replaced since.
 pub fn current_exe() -> Result<PathBuf, FsError> {
     env::current_exe()
+        .map(|exe| original_exe(&exe).to_owned())
         .map_err(|source| FsError::io("find the phalanx executable", Path::new("phalanx"), source))
+}
+
+/// Returns the path of an executable without the mark of the kernel for one whose file was removed
+/// or replaced.
+pub fn original_exe(exe: &Path) -> &Path {
+    let text = exe.to_str().filter(|_| !exe.exists());
+    text.and_then(|text| text.strip_suffix(" (deleted)")).map_or(exe, Path::new)
 }
 
 /// Returns `$HOME` if set, otherwise the home directory in the password database.
@@ -153,6 +161,17 @@ mod tests {
         assert_eq!(find_program(OsStr::new("sh"), Some(path), elsewhere), None);
         assert_eq!(find_program(OsStr::new("sh"), None, elsewhere), None);
         assert_eq!(find_program(OsStr::new(""), Some(path), elsewhere), None);
+    }
+
+    /// CR-21: the kernel marks the path of an executable whose file is gone.
+    #[test]
+    fn cr_21_mark_of_the_kernel_is_not_part_of_a_path() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let real = program(dir.path(), "tool (deleted)", 0o755);
+        assert_eq!(original_exe(&real), real, "the name of a file that is there");
+        let removed = dir.path().join("phalanx (deleted)");
+        assert_eq!(original_exe(&removed), dir.path().join("phalanx"));
+        assert_eq!(original_exe(Path::new("/gone/phalanx")), Path::new("/gone/phalanx"));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! A restart, a resume or a rename that is killed anywhere leaves the member known, with its session
-//! and its mail, and the next one brings it back (CR-20).
+//! and its mail, and the next one brings it back (CR-20). So does an upgrade that removes the
+//! phalanx that leads (CR-21).
 #![cfg(debug_assertions)]
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -235,6 +237,55 @@ fn cr_20_restart_and_rename_are_refused_before_anything_is_ended() {
         assert!(is_up(&stage, "ann") && is_up(&stage, "ben"), "{args:?}");
     }
     assert_eq!(["ann", "ben"].map(runs), before);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Puts a phalanx at this place.
+fn install(at: &Path) {
+    fs::create_dir_all(at.parent().expect("a directory")).expect("made");
+    fs::hard_link(binary(), at).or_else(|_| fs::copy(binary(), at).map(drop)).expect("installed");
+}
+
+/// CR-21: a package manager puts a version beside the old one, moves the link to it, and removes
+/// the old one. Without any version left, one message says so.
+#[test]
+fn cr_21_member_is_restarted_after_its_lead_was_upgraded() {
+    let mut stage = Stage::without_tmux();
+    let (bin, link) = (stage.at("linked"), stage.at("linked/phalanx"));
+    fs::create_dir(&bin).expect("made");
+    stage.prepend_path(&bin);
+    let link_to = |version: &str| {
+        install(&stage.at(version).join("phalanx"));
+        drop(fs::remove_file(&link));
+        std::os::unix::fs::symlink(stage.at(version).join("phalanx"), &link).expect("linked");
+    };
+    link_to("v1");
+    let manifest = stage.file("demo.toml", RESTARTED);
+    let mut up = stage.command(&link.display().to_string());
+    Run::from(up.args(["up", &manifest, "--detach"]).output().expect("it runs")).expect(0);
+    let fail = |nth: usize| {
+        wait_for("a run", || (runs(&stage) == nth).then_some(()));
+        wait_for("ann is up", || is_up(&stage, "ann").then_some(()));
+        fs::write(stage.at("work/fail"), "").expect("fail");
+        wait_for("her end", || has_ended(&stage, nth).then_some(()));
+        fs::remove_file(stage.at("work/fail")).expect("well again");
+    };
+    let said = || {
+        let mail = ["--json", "inbox", "team-lead", "--all", "--peek"];
+        stage.phalanx(&mail).expect(0).stdout.matches("no member can be started").count()
+    };
+    link_to("v2");
+    fs::remove_dir_all(stage.at("v1")).expect("removed");
+    fail(1);
+    wait_for("the run by the new version", || (runs(&stage) == 2).then_some(()));
+    assert_eq!(said(), 0);
+    fs::remove_dir_all(stage.at("v2")).expect("removed");
+    fail(2);
+    wait_for("the message", || (said() > 0).then_some(()));
+    link_to("v3");
+    wait_for("the run by what was installed again", || (runs(&stage) == 3).then_some(()));
+    assert_eq!(said(), 1);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -40,7 +40,8 @@ pub(crate) fn start_background_lead(
     let verb = verb.iter().map(OsString::from);
     let args: Vec<OsString> = global_options.into_iter().chain(verb).collect();
     let changes = team.changes()?;
-    let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
+    let program = ctx.caller.program()?;
+    let pid = spawn_detached(program.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
     let deadline = Deadline::after(TAKEOVER_LIMIT);
     let seconds = TAKEOVER_LIMIT.as_secs();
     let _notice = WaitNotice::fixed(

@@ -3,13 +3,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::fail::{Failure, chain};
 use crate::pager;
 use model::text;
-use ops::{Context, TeamStore};
+use ops::{Caller, Context, TeamStore};
 use sys::exec::{self, ExecCommand};
 use ui::dashboard::{AfterRun, ChosenCommand, FinishedCommand, TeamAction, command_line};
 
@@ -19,8 +18,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// The context of commands: the team on display and the person's environment.
 #[derive(Debug, Clone)]
 pub(super) struct CommandContext {
-    exe: PathBuf,
-    env: Vec<(OsString, OsString)>,
+    caller: Caller,
     /// Global options that select the team and the speaker.
     options: Vec<OsString>,
 }
@@ -35,16 +33,12 @@ impl CommandContext {
             "--as".into(),
             ctx.speaker.as_str().into(),
         ];
-        CommandContext {
-            exe: ctx.caller.exe.clone(),
-            env: ctx.caller.env.clone(),
-            options: options.to_vec(),
-        }
+        CommandContext { caller: ctx.caller.clone(), options: options.to_vec() }
     }
 
     /// Returns the program and arguments of a command. `color` is passed to verbs.
     fn resolve(&self, command: &ChosenCommand, color: &str) -> ExecCommand {
-        let base = ExecCommand { env: Some(self.env.clone()), ..ExecCommand::default() };
+        let base = ExecCommand { env: Some(self.caller.env.clone()), ..ExecCommand::default() };
         match command {
             ChosenCommand::Action(action) => self.verb(command_line(action), color, base),
             ChosenCommand::Typed(words) => self.verb(words.clone(), color, base),
@@ -64,12 +58,13 @@ impl CommandContext {
         let color: [OsString; 2] = ["--color".into(), color.into()];
         let words = words.into_iter().map(OsString::from);
         let args = self.options.iter().cloned().chain(color).chain(words).collect();
-        ExecCommand { program: self.exe.clone().into(), args, ..base }
+        // If there is none, running it reports that.
+        let program = self.caller.program().unwrap_or_else(|_| self.caller.exe.clone());
+        ExecCommand { program: program.into(), args, ..base }
     }
 
     fn var(&self, name: &str) -> Option<OsString> {
-        let found = self.env.iter().find(|(known, value)| known == name && !value.is_empty());
-        found.map(|(_, value)| value.clone())
+        self.caller.var(name).map(OsString::from)
     }
 
     /// Runs a command to its end and collects its output.
@@ -114,7 +109,7 @@ impl CommandContext {
         let pager = ExecCommand {
             program: words.next().unwrap_or_default(),
             args: words.collect(),
-            env: Some(self.env.clone()),
+            env: Some(self.caller.env.clone()),
             stdin: text,
             ..ExecCommand::default()
         };

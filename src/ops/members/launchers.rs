@@ -8,9 +8,6 @@ use store::parse_spec_path;
 use sys::env;
 use sys::proc::{self, Process, RunningProcess};
 
-/// Suffix that the kernel appends to the path of an executable whose file was replaced.
-const REPLACED: &str = " (deleted)";
-
 /// A process that was started as `phalanx exec SPEC` and runs phalanx.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
@@ -34,21 +31,15 @@ pub fn launchers(exe: &Path) -> Vec<Launcher> {
 pub(crate) fn runs_phalanx(process: Process) -> bool {
     let own = env::current_exe().ok();
     own.zip(proc::exe(process)).is_some_and(|(own, runs)| {
-        own.file_name().is_some_and(|own| original(&runs).file_name() == Some(own))
+        own.file_name().is_some_and(|own| env::original_exe(&runs).file_name() == Some(own))
     })
-}
-
-/// Returns the path of an executable, also of one whose file was replaced.
-fn original(exe: &Path) -> &Path {
-    let text = exe.to_str().and_then(|text| text.strip_suffix(REPLACED));
-    text.map_or(exe, Path::new)
 }
 
 /// A command line alone proves nothing, since a process can overwrite its own. The kernel must
 /// report that the process runs the file at the start of the command line, under the name of `exe`.
 fn launcher(running: &RunningProcess, exe: &Path) -> Option<Launcher> {
     let [program, verb, spec] = running.argv.as_slice() else { return None };
-    let runs = original(&running.exe);
+    let runs = env::original_exe(&running.exe);
     if verb != "exec" || runs != Path::new(program) || runs.file_name() != exe.file_name() {
         return None;
     }

@@ -135,9 +135,10 @@ fn facts(profile: &Profile) -> AgentFacts {
 /// variables on a command line.
 fn own_tools(ctx: &Context, environment: &KeptEnvironment) -> McpServer {
     let path = environment.path().to_string_lossy().into_owned();
+    let program = ctx.caller.program().unwrap_or_else(|_| ctx.caller.exe.clone());
     McpServer {
         name: TOOLS.to_owned(),
-        command: ctx.caller.exe.to_string_lossy().into_owned(),
+        command: program.to_string_lossy().into_owned(),
         args: vec!["mcp".to_owned(), "--env-file".to_owned(), path],
         env: Vec::new(),
     }

@@ -62,14 +62,13 @@ fn place(
     chosen: Option<&Chosen>,
 ) -> Result<(), OpsError> {
     let team = batch.team;
-    let exe = &batch.ctx.caller.exe;
     let launches: Vec<PlacementRequest> = starts
         .iter()
         .map(|start| PlacementRequest {
             member: start.member.name.clone(),
             token: start.record.mark().to_owned(),
             argv: vec![
-                exe.clone().into(),
+                batch.exe.clone().into(),
                 "exec".into(),
                 team.spec_path(&start.record.incarnation).into(),
             ],

@@ -1,6 +1,7 @@
 //! The options, the shared input and the results of a batch of starts.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,8 @@ pub(super) struct BatchContext<'a> {
     pub(super) roster: Team,
     /// Directories besides their own that members may access.
     pub(super) add_dirs: Vec<String>,
+    /// The phalanx that runs the launchers and workers.
+    pub(super) exe: PathBuf,
 }
 
 impl<'a> BatchContext<'a> {
@@ -193,7 +196,7 @@ impl<'a> BatchContext<'a> {
     ///
     /// # Errors
     ///
-    /// The store cannot be read; a refusal while a command ends the team.
+    /// The store cannot be read; a refusal while a command ends the team; phalanx was removed.
     pub(super) fn read(
         ctx: &'a Context,
         team: &'a TeamStore,
@@ -211,7 +214,8 @@ impl<'a> BatchContext<'a> {
         }
         let roster = team.team()?;
         let add_dirs = claude_settings::additional_directories(ctx, &roster);
-        Ok(BatchContext { ctx, team, options, settings, made_by_phalanx, roster, add_dirs })
+        let exe = ctx.caller.program()?;
+        Ok(BatchContext { ctx, team, options, settings, made_by_phalanx, roster, add_dirs, exe })
     }
 
     /// Checks that no mode is disabled or more permissive than the lead's (PM-06). A lead without a

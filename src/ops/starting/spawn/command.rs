@@ -158,7 +158,7 @@ fn values(batch: &BatchContext, launch: &ResolvedLaunch, member: &Member) -> Val
             config_dir(&ctx.caller, team.root()).map(|dir| vec![dir.to_string_lossy().into_owned()])
         }
         Placeholder::AddDir => Some(batch.add_dirs.clone()).filter(|dirs| !dirs.is_empty()),
-        Placeholder::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
+        Placeholder::Phalanx => one(&batch.exe.to_string_lossy()),
         Placeholder::Command => Some(spec.command.clone()).filter(|command| !command.is_empty()),
         // Composed by `command_line`.
         Placeholder::Prompt | Placeholder::Brief | Placeholder::NewSession => None,

@@ -22,9 +22,11 @@ use std::path::Path;
 use std::slice;
 use std::time::Duration;
 
+use crate::mail::post::Post;
 use crate::members::backends;
 use crate::members::{budget, depth};
 use crate::{Context, Kind, OpsError};
+use model::id::MemberName;
 use model::members::launch::LaunchSpec;
 use model::members::spec::OsText;
 use model::team::settings::Settings;
@@ -160,7 +162,8 @@ fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport,
     start::start_batch(batch, launches, chosen)
 }
 
-/// Starts members on behalf of a lead: standing members, or runs for one task each.
+/// Starts members on behalf of a lead: standing members, or runs for one task each. If phalanx was
+/// removed meanwhile, one message says so.
 ///
 /// # Errors
 ///
@@ -171,6 +174,11 @@ pub fn for_lead(
     specs: &[LaunchSpec],
     deadline: Duration,
 ) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
+    if let Err(e) = ctx.caller.program() {
+        let words = format!("{e}; {}", e.hint().unwrap_or_default());
+        Post::notice(&MemberName::lead(), words).with_id_of_text().send_once(team)?;
+        return Err(e);
+    }
     let options = SpawnOptions::ready_within(deadline);
     if specs.iter().any(|spec| spec.task.is_none()) {
         return Ok(spawn(ctx, team, specs, &options)?.results);

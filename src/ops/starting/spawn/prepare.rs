@@ -317,7 +317,7 @@ fn complete(
         }
         // The wrapper reads the program's command line from the record.
         Runs::Wrapped | Runs::Acp => {
-            vec![OsText::new(batch.ctx.caller.exe.as_os_str()), OsText::new("wrap".as_ref())]
+            vec![OsText::new(batch.exe.as_os_str()), OsText::new("wrap".as_ref())]
         }
     };
     let env = environment(batch, launch, &command, &start.member, record, values);
