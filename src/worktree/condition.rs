@@ -9,7 +9,7 @@ use super::error::WorktreeError;
 use super::git;
 use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
-use model::team::worktree::{Checkout, Condition};
+use model::team::worktree::{Checkout, Condition, MergeEvidence};
 use sys::fs;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,19 +27,19 @@ pub(super) struct FoundWorktree {
     pub(super) entry: Option<WorktreeEntry>,
 }
 
-/// Returns the condition of a worktree in which nothing is uncommitted. `commits` counts those that
-/// no other branch has.
+/// Returns the condition of a worktree in which nothing is uncommitted. `merged` is the result of
+/// [`Repository::evidence`].
 pub(super) fn condition_of(
-    commits: usize,
+    merged: Result<MergeEvidence, usize>,
     is_there: bool,
     head: Option<String>,
     checkout: &Checkout,
 ) -> Condition {
-    match (commits, is_there) {
-        (1.., _) => Condition::Unmerged { commits },
-        (0, false) => Condition::Missing,
-        (0, true) if head.as_ref() == Some(&checkout.base) => Condition::Clean,
-        (0, true) => Condition::Merged,
+    match (merged, is_there) {
+        (Err(commits), _) => Condition::Unmerged { commits },
+        (Ok(_), false) => Condition::Missing,
+        (Ok(_), true) if head.as_ref() == Some(&checkout.base) => Condition::Clean,
+        (Ok(by), true) => Condition::Merged { by },
     }
 }
 
@@ -56,8 +56,8 @@ impl Repository {
             (None, Some(entry)) => entry,
             (None, None) => return Ok(Condition::Gone),
         };
-        let commits = self.own_commits(checkout, &entry)?;
-        Ok(condition_of(commits, fs::is_dir(Path::new(&checkout.path)), entry.head, checkout))
+        let merged = self.own_commits(checkout, &entry)?;
+        Ok(condition_of(merged, fs::is_dir(Path::new(&checkout.path)), entry.head, checkout))
     }
 
     /// Finds a worktree, and what decides its condition before its commits do.
@@ -99,29 +99,30 @@ impl Repository {
         Ok(text.split('\0').filter(|entry| !entry.is_empty()).count())
     }
 
-    /// Counts the commits since the worktree's start that no other branch contains, both from its
-    /// HEAD, which may be detached, and from its branch.
+    /// Returns the evidence that the commits since the worktree's start are merged, or the number of
+    /// those that no other branch contains, both from its HEAD, which may be detached, and from its
+    /// branch.
     fn own_commits(
         &self,
         checkout: &Checkout,
         one: &WorktreeEntry,
-    ) -> Result<usize, WorktreeError> {
-        let own = format!("refs/heads/{}", checkout.branch);
-        let has_branch = self.tip(&checkout.branch)?.is_some();
+    ) -> Result<Result<MergeEvidence, usize>, WorktreeError> {
+        let tip = self.tip(&checkout.branch)?;
+        let mut own: Vec<&str> = one.head.iter().chain(&tip).map(String::as_str).collect();
+        own.dedup();
         // A member may have switched to a branch that it created itself.
         let branches = [Some(&checkout.branch), one.branch.as_ref()].into_iter().flatten();
         let branches: Vec<&str> = branches.map(String::as_str).collect();
         let exclude: Vec<String> =
             branches.iter().map(|branch| format!("--exclude={branch}")).collect();
         let mut args = vec!["rev-list", "--count"];
-        args.extend(one.head.as_deref());
-        args.extend(has_branch.then_some(own.as_str()));
+        args.extend(&own);
         // A branch that was taken from a remote starts from a commit that no other branch has.
         args.extend(["--not", &checkout.base]);
         args.extend(self.kept_landing(checkout, &branches)?);
         args.extend(exclude.iter().map(String::as_str));
         args.extend(["--branches", "--"]);
-        self.count(&args)
+        Ok(self.evidence(checkout, self.count(&args)?, &own))
     }
 
     /// Counts the commits that `args`, a call of `rev-list --count`, names.
@@ -175,6 +176,6 @@ impl Repository {
         args.push("--remotes");
         args.extend(self.kept_landing(checkout, &[branch])?);
         args.push("--");
-        Ok(self.count(&args)? == 0)
+        Ok(self.evidence(checkout, self.count(&args)?, &[&own]).is_ok())
     }
 }

@@ -71,7 +71,7 @@ impl Repository {
         let old = self.git.get(what, &["rev-parse", "--verify", "HEAD^{commit}"])?;
         let (old, head) = (old.trim_end(), landing.head);
         let base = self.landed_base(checkout, head)?;
-        if self.unlanded(head, base)? == 0 {
+        if self.unlanded(checkout, head, base)? == 0 {
             return Err(WorktreeError::NothingToLand { into: self.main_name()? });
         }
         let new = match landing.kind {
@@ -255,15 +255,6 @@ impl Repository {
         Ok(is_kept.then_some(landed.head.as_str()))
     }
 
-    /// Counts the commits of `head` that the main branch has neither as they are nor, up to `base`,
-    /// in others.
-    pub(super) fn unlanded(&self, head: &str, base: Option<&str>) -> Result<usize, WorktreeError> {
-        let mut args = vec!["rev-list", "--count", head, "--not", "HEAD"];
-        args.extend(base);
-        args.push("--");
-        self.count(&args)
-    }
-
     fn merged_tree_without_conflict(
         &self,
         base: Option<&str>,
@@ -363,7 +354,7 @@ impl Repository {
         Ok(message)
     }
 
-    fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
+    pub(super) fn tree_of(&self, commit: &str) -> Result<String, WorktreeError> {
         let name = format!("{commit}^{{tree}}");
         let tree = self.git.get("read a commit", &["rev-parse", "--verify", &name])?;
         Ok(tree.trim_end().to_owned())

@@ -12,6 +12,7 @@ mod landing;
 mod line_moves;
 mod list;
 mod make;
+mod merged;
 mod patch;
 mod pending;
 mod preview;

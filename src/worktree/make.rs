@@ -72,6 +72,7 @@ impl Repository {
             origin: None,
             copy: None,
             landed: None,
+            merged: None,
         })
     }
 

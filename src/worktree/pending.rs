@@ -34,11 +34,14 @@ impl Repository {
         snapshot: &WorkSnapshot,
     ) -> Result<Option<PendingWork>, WorktreeError> {
         let landed = self.landed_base(checkout, &snapshot.head)?;
-        let commits = self.unlanded(&snapshot.head, landed)?;
+        let commits = self.unlanded(checkout, &snapshot.head, landed)?;
         if commits == 0 && snapshot.uncommitted == 0 {
             return Ok(None);
         }
-        let base = self.review_base(checkout, &snapshot.head)?;
+        let base = match commits {
+            0 => snapshot.head.clone(),
+            _ => self.review_base(checkout, &snapshot.head)?,
+        };
         let files = self.changed_files(&base, &snapshot.commit)?;
         let conflicts = self.merged_tree(landed, "HEAD", &snapshot.commit)?.conflicts();
         let since = self.date_of(&snapshot.head)?;
@@ -51,7 +54,7 @@ impl Repository {
     /// [`WorktreeError::Git`] if git fails.
     pub fn pending_commits(&self, checkout: &Checkout) -> Result<usize, WorktreeError> {
         let Some(tip) = self.tip(&checkout.branch)? else { return Ok(0) };
-        self.unlanded(&tip, self.landed_base(checkout, &tip)?)
+        self.unlanded(checkout, &tip, self.landed_base(checkout, &tip)?)
     }
 
     /// Returns the files with conflicts between two commits.

@@ -63,7 +63,7 @@ impl Repository {
         let into = self.main_name()?;
         let base = self.landed_base(checkout, head)?;
         let conflicts = self.merged_tree(base, "HEAD", head)?.conflicts();
-        let commits = self.unlanded(head, base)?;
+        let commits = self.unlanded(checkout, head, base)?;
         let range = match base {
             Some(base) => format!("{base}..{head}"),
             None => format!("HEAD...{head}"),

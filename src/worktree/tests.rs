@@ -3,6 +3,7 @@
 mod hosts;
 mod landing;
 mod line_moves;
+mod merged;
 mod snapshot;
 mod starts;
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use model::team::worktree::{Checkout, Condition, Rules, WorktreeRequest};
+use model::team::worktree::{Checkout, Condition, MergeEvidence, Rules, WorktreeRequest};
 use sys::{env, exec, fs};
 
 fn write(path: impl AsRef<Path>, text: &str) {
@@ -233,7 +234,7 @@ fn en_07_unmerged_worktree_is_kept_and_merged_one_removed() {
     lab.commit(&made.path, "c.txt", "c");
     lab.stays(&made, &Condition::Unmerged { commits: 2 });
     lab.git(&["merge", "--quiet", "--no-ff", "--no-edit", "demo-bob"]);
-    assert_eq!(lab.condition(&made), Condition::Merged);
+    assert_eq!(lab.condition(&made), Condition::Merged { by: MergeEvidence::Commits });
     lab.goes(&made);
     assert!(!lab.has_branch("demo-bob"));
 }

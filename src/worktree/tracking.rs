@@ -10,7 +10,9 @@ use super::exchange::{LARGEST_BUNDLE, check_id, passing_ref};
 use super::preview::Preview;
 use super::repository::Repository;
 use model::id::HostName;
-use model::team::worktree::{Checkout, Condition, WorktreeRequest, check_branch, short_commit};
+use model::team::worktree::{
+    Checkout, Condition, MergeEvidence, WorktreeRequest, check_branch, short_commit,
+};
 use sys::fs;
 
 /// A git remote through which commits go to a host and back.
@@ -236,29 +238,31 @@ impl Repository {
         if let Some(obstacle) = &state.obstacle {
             return Ok(obstacle.clone());
         }
-        let commits = self.unmerged(checkout, state)?;
-        Ok(condition_of(commits, state.is_there, state.head.clone(), checkout))
+        let merged = self.merged(checkout, state)?;
+        Ok(condition_of(merged, state.is_there, state.head.clone(), checkout))
     }
 
-    /// Counts the commits of a worktree on a host that no branch of the repository contains.
+    /// Returns the evidence that the commits of a worktree on a host are merged, or the number of
+    /// those that no branch of the repository contains.
     ///
     /// # Errors
     /// As [`Repository::condition`].
-    pub fn unmerged(
+    pub fn merged(
         &self,
         checkout: &Checkout,
         state: &WorktreeState,
-    ) -> Result<usize, WorktreeError> {
+    ) -> Result<Result<MergeEvidence, usize>, WorktreeError> {
         let commits = state.own_commits();
+        let commits: Vec<&str> = commits.iter().map(String::as_str).collect();
         if commits.is_empty() {
-            return Ok(0);
+            return Ok(Ok(MergeEvidence::Commits));
         }
         let mut args = vec!["rev-list", "--count"];
-        args.extend(commits.iter().map(String::as_str));
+        args.extend(&commits);
         args.extend(["--not", "--branches"]);
         args.extend(self.kept_landing(checkout, &[])?);
         args.push("--");
-        self.count(&args)
+        Ok(self.evidence(checkout, self.count(&args)?, &commits))
     }
 
     /// Tries to merge the commits of a worktree on a host, as [`Repository::preview`] does. `from`

@@ -144,6 +144,30 @@ fn rv_31_pull_request_is_opened_once() {
     }
 }
 
+/// EN-12: what the forge has merged is not kept, although this machine has no merge of it.
+#[test]
+fn en_12_worktree_of_a_merged_pull_request_is_removed() {
+    for tool in ["gh", "glab"] {
+        let stage = stage(tool);
+        let standing = || {
+            let listed = stage.phalanx(&["--json", "worktree", "list"]).expect(0).json();
+            (listed[0]["condition"].clone(), listed[0]["evidence"].clone())
+        };
+        open(&stage).expect(0);
+        let mut requests = forge(&stage)["requests"].clone();
+        requests[0]["state"] = json!("MERGED");
+        set(&stage, "requests", requests);
+        assert_eq!(standing(), (json!("unmerged"), Value::Null));
+        sync(&stage);
+        assert_eq!(standing(), (json!("merged"), json!("pull-request")));
+        commit(&stage, "after the merge");
+        assert_eq!(standing(), (json!("unmerged"), Value::Null));
+        git(&stage, WORKTREE, &["reset", "--quiet", "--hard", "HEAD~"]);
+        stage.phalanx(&["down", "--force"]).expect(0);
+        assert!(!stage.at(WORKTREE).exists(), "{tool}");
+    }
+}
+
 /// RV-31: nothing is pushed for a pull request that cannot be opened; the message says why, and what
 /// to type.
 #[test]

@@ -127,6 +127,21 @@ fn en_07_down_keeps_worktrees_with_unmerged_work() {
     stage.assert_clean();
 }
 
+/// EN-12: a squash by hand is named as such, waits for no review, and keeps nothing.
+#[test]
+fn en_12_down_removes_squashed_work() {
+    let stage = with_work();
+    git(&stage, "work", &["merge", "--quiet", "--squash", "alpha-bob"]);
+    git(&stage, "work", &["commit", "--quiet", "-m", "squashed"]);
+    let listed = stage.phalanx(&["worktree", "list"]).expect(0).stdout;
+    assert!(listed.contains("merged (tree)"), "{listed}");
+    let waiting = stage.phalanx(&["--json", "review", "overview"]).expect(0).json();
+    assert_eq!(waiting["work"], json!([]));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    assert!(!place(&stage, "bob").exists());
+    assert_eq!(git(&stage, "work", &["branch", "--list", "alpha-bob"]), "");
+}
+
 /// SP-09, EN-07: a failed start leaves no worktree and no branch.
 #[test]
 fn sp_09_failed_spawn_removes_its_worktree() {

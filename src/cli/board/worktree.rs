@@ -12,7 +12,7 @@ use crate::read::is_confirmed;
 use crate::setup::Setup;
 use crate::team::deletion::removal_line;
 use model::id::MemberName;
-use model::team::worktree::{LandingKind, short_commit};
+use model::team::worktree::{Condition, LandingKind, short_commit};
 use model::text;
 use ops::authority::Action;
 use ops::review::tasks::{self, OpenTask};
@@ -131,16 +131,18 @@ fn document(one: &Standing) -> Value {
     let (condition, keeps) = standing(one);
     let checkout = &one.checkout;
     json!({ "name": one.name.as_str(), "path": checkout.path, "branch": checkout.branch, "base": checkout.base,
-            "host": checkout.copy.as_ref().map(|copy| copy.host.as_str()), "condition": condition, "keeps": keeps })
+            "host": checkout.copy.as_ref().map(|copy| copy.host.as_str()), "condition": condition, "keeps": keeps,
+            "evidence": one.condition.as_ref().ok().and_then(Condition::evidence) })
 }
 
 fn row(one: &Standing) -> WorktreeRow {
     let (condition, keeps) = standing(one);
     let path = one.checkout.path.clone();
+    let evidence = one.condition.as_ref().ok().and_then(Condition::evidence);
     WorktreeRow {
         name: one.name.to_string(),
         branch: one.checkout.branch_here(),
-        condition,
+        condition: evidence.map_or(condition.to_owned(), |by| format!("{condition} ({by})")),
         keeps,
         path: match &one.checkout.copy {
             Some(copy) => format!("{}:{path}", copy.host),

@@ -139,6 +139,9 @@ pub struct Checkout {
     /// Its commits that have landed last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landed: Option<LandedWork>,
+    /// The last commit of its pull request, if the forge has merged that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged: Option<String>,
 }
 
 /// The form in which commits of a worktree land on the branch of the main working directory.
@@ -245,6 +248,20 @@ pub fn copy_name(origin: &HostName, repository: &str) -> String {
     format!("{title}-{}.git", &digest::hash(&[origin.as_bytes(), repository.as_bytes()])[..16])
 }
 
+/// The evidence that the commits of a worktree are merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+pub enum MergeEvidence {
+    /// Another branch has them, or what phalanx has landed of them.
+    Commits,
+    /// To merge them changes nothing in the main branch.
+    Tree,
+    /// The main branch has the changes of each in a commit of its own.
+    Patches,
+    /// The forge has merged their pull request.
+    PullRequest,
+}
+
 /// Condition of a worktree, which decides whether it can be removed without losing work (EN-07).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
@@ -252,8 +269,8 @@ pub fn copy_name(origin: &HostName, repository: &str) -> String {
 pub enum Condition {
     /// No commits beyond `base` and no uncommitted changes.
     Clean,
-    /// All its commits are on another branch as well.
-    Merged,
+    /// All its commits are kept elsewhere.
+    Merged { by: MergeEvidence },
     /// Some files are changed or untracked.
     Dirty { files: usize },
     /// Some commits are on no other branch.
@@ -277,11 +294,16 @@ impl Condition {
         self.into()
     }
 
+    /// Returns the evidence by which its commits are merged.
+    pub fn evidence(&self) -> Option<&'static str> {
+        if let Condition::Merged { by } = self { Some(by.into()) } else { None }
+    }
+
     /// Returns why the worktree must be kept; `None` if it can be removed.
     pub fn keeps(&self) -> Option<String> {
         match self {
             Condition::Clean
-            | Condition::Merged
+            | Condition::Merged { .. }
             | Condition::Missing
             | Condition::Gone
             | Condition::Unfinished => None,
@@ -370,6 +392,7 @@ mod tests {
             origin: Some(desk.clone()),
             copy: None,
             landed: None,
+            merged: None,
         };
         assert_eq!((local.branch_here().as_str(), local.host()), ("x-bob", Some(&desk)));
         assert_eq!(local.known_origin(), None);
@@ -434,7 +457,7 @@ mod tests {
     fn en_07_only_worktrees_without_unsaved_work_can_be_removed() {
         let may_go = [
             Condition::Clean,
-            Condition::Merged,
+            Condition::Merged { by: MergeEvidence::Tree },
             Condition::Missing,
             Condition::Gone,
             Condition::Unfinished,

@@ -108,7 +108,7 @@ impl<'a> AwayWorktree<'a> {
         if let Some(why) = self.repository.condition_of(self.checkout, &state)?.keeps() {
             return Ok(RemovalOutcome::Kept { why });
         }
-        let deletes_branch = self.repository.unmerged(self.checkout, &state)? == 0;
+        let deletes_branch = self.repository.merged(self.checkout, &state)?.is_ok();
         let tip = state.tip.clone();
         let checkout = self.checkout.clone();
         let request = HostRequest::RemoveWorktree { checkout, seen: state, deletes_branch };

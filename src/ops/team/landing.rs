@@ -136,7 +136,7 @@ fn plan(
 }
 
 /// Prepares the commits, records them and lands them; again if others have landed meanwhile. They
-/// are on record first, because a squash without its record never counts as merged.
+/// are on record first, because the main branch may change the files of a squash afterwards.
 fn land_commits(
     team: &TeamStore,
     name: &MemberName,

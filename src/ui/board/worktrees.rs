@@ -8,7 +8,8 @@ pub struct WorktreeRow {
     /// The member that it belongs to.
     pub name: String,
     pub branch: String,
-    pub condition: &'static str,
+    /// With the evidence of a merge.
+    pub condition: String,
     /// The reason why it must be kept.
     pub keeps: Option<String>,
     pub path: String,

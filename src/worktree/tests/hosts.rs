@@ -120,7 +120,8 @@ fn en_07_commits_of_a_host_come_back_and_are_merged_before_removal() {
     let patch = repository.patch(&base, &head, &PatchOptions::default()).expect("a patch");
     assert!(String::from_utf8_lossy(&patch).contains("+TWO"));
     pair.lab.git(&["merge", "--quiet", "--no-edit", &from]);
-    assert_eq!(pair.condition("t4", &made), Condition::Merged);
+    let merged = Condition::Merged { by: MergeEvidence::Commits };
+    assert_eq!(pair.condition("t4", &made), merged);
     let removed = pair.copy.remove(&made, &state, true).expect("git answers");
     assert_eq!(removed, RemovalOutcome::Gone { branch_left: None });
     assert!(!fs::exists(Path::new(&made.path)));
@@ -150,7 +151,7 @@ fn snapshot_of_a_host_comes_along_and_is_no_commit_of_the_member() {
     let patch = repository.patch(&base, &snapshot.commit, &PatchOptions::default());
     let patch = String::from_utf8(patch.expect("a patch")).expect("text");
     assert!(patch.contains("+b\n") && patch.contains("+c\n"), "{patch}");
-    assert_eq!(repository.unmerged(&made, &state).expect("git answers"), 1);
+    assert_eq!(repository.merged(&made, &state).expect("git answers"), Err(1));
     let named = pair.lab.git(&["for-each-ref", "--contains", &snapshot.commit]);
     assert_eq!(named, "", "no branch names it");
     // The next one of the same commit is sent without what came before.

@@ -4,6 +4,7 @@ use super::*;
 use model::team::worktree::{LandedWork, LandingKind};
 
 const KINDS: [LandingKind; 3] = [LandingKind::Merge, LandingKind::Squash, LandingKind::Rebase];
+const COMMITS: Condition = Condition::Merged { by: MergeEvidence::Commits };
 
 /// A repository, a worktree with two commits, and a main branch with one that it does not have.
 fn diverged() -> (Lab, Checkout) {
@@ -70,7 +71,7 @@ fn each_kind_lands_all_files_and_counts_as_merged() {
             assert!(fs::exists(&lab.top.join(file)), "{kind:?} {file}");
         }
         assert_eq!(lab.git(&["status", "--porcelain"]), "", "{kind:?}");
-        assert_eq!(lab.condition(&after), Condition::Merged, "{kind:?}");
+        assert_eq!(lab.condition(&after), COMMITS, "{kind:?}");
         lab.goes(&after);
         assert_eq!(lab.git(&["branch", "--list", &checkout.branch]), "", "{kind:?}");
     }
@@ -143,7 +144,7 @@ fn en_07_landing_that_no_branch_has_saves_nothing() {
         let recorded = Checkout { landed: Some(landed.clone()), ..checkout };
         lab.stays(&recorded, &Condition::Unmerged { commits: 2 });
         lab.repository().land(&landed).expect("it lands");
-        assert_eq!(lab.condition(&recorded), Condition::Merged);
+        assert_eq!(lab.condition(&recorded), COMMITS);
         lab.git(&["reset", "--quiet", "--hard", &before]);
         lab.stays(&recorded, &Condition::Unmerged { commits: 2 });
         // One that was prepared before the branch got other commits is refused.

@@ -84,7 +84,7 @@ fn printed_request(printed: &str) -> Option<ForgeRequest> {
     let (rest, number) = url.rsplit_once('/')?;
     let is_request = rest.ends_with("/pull") || rest.ends_with("/merge_requests");
     let number = number.parse().ok().filter(|_| is_request)?;
-    Some(ForgeRequest { number, url: text::line(url), state: PullRequestState::Open })
+    Some(ForgeRequest { number, url: text::line(url), state: PullRequestState::Open, head: None })
 }
 
 #[cfg(test)]

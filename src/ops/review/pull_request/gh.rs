@@ -9,6 +9,8 @@ use model::text;
 
 /// The fields of a pull request.
 const FIELDS: &str = "number,url,state,isCrossRepository";
+/// Those of one that is read. Versions before 2.18 have no `headRefOid`.
+const ALL_FIELDS: &str = "number,url,state,headRefOid";
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,6 +21,7 @@ struct GhRequest {
     /// The branch is one of a fork, which may have the same name.
     #[serde(default)]
     is_cross_repository: bool,
+    head_ref_oid: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -64,7 +67,7 @@ pub(super) fn create(forge: &Forge, new: &NewRequest<'_>) -> Result<String, OpsE
 pub(super) fn request(forge: &Forge, number: u64) -> Result<ForgeRequest, OpsError> {
     let what = "read the pull request";
     let number = number.to_string();
-    let found: Vec<GhRequest> = forge.read(what, &["pr", "view", &number, "--json", FIELDS])?;
+    let found: Vec<GhRequest> = forge.read(what, &["pr", "view", &number, "--json", ALL_FIELDS])?;
     let found = found.into_iter().next();
     found.map(GhRequest::into_request).ok_or_else(|| forge.failed(what, "it printed nothing"))
 }
@@ -92,7 +95,8 @@ impl GhRequest {
             "MERGED" => PullRequestState::Merged,
             _ => PullRequestState::Closed,
         };
-        ForgeRequest { number: self.number, url: text::line(&self.url), state }
+        let (url, head) = (text::line(&self.url), self.head_ref_oid);
+        ForgeRequest { number: self.number, url, state, head }
     }
 }
 

@@ -15,6 +15,8 @@ struct GlabRequest {
     iid: u64,
     web_url: String,
     state: String,
+    /// The last commit.
+    sha: Option<String>,
     /// Differs from the target for a branch of a fork.
     #[serde(default)]
     source_project_id: Option<u64>,
@@ -119,7 +121,7 @@ impl GlabRequest {
             "merged" => PullRequestState::Merged,
             _ => PullRequestState::Closed,
         };
-        ForgeRequest { number: self.iid, url: text::line(&self.web_url), state }
+        ForgeRequest { number: self.iid, url: text::line(&self.web_url), state, head: self.sha }
     }
 }
 

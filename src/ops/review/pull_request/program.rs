@@ -45,6 +45,8 @@ pub(super) struct ForgeRequest {
     pub(super) number: u64,
     pub(super) url: String,
     pub(super) state: PullRequestState,
+    /// Its last commit, if that was asked for.
+    pub(super) head: Option<String>,
 }
 
 /// A pull request to open.

@@ -13,7 +13,7 @@ use crate::review::place::{self, GivenPlace};
 use crate::team::worktree::{checkout_of, repository};
 use crate::{Context, OpsError};
 use model::id::MemberName;
-use model::review::{CommentId, CommentKind, CommentPlace, PullRequest};
+use model::review::{CommentId, CommentKind, CommentPlace, PullRequest, PullRequestState};
 use model::team::worktree::Checkout;
 use model::text;
 use store::TeamStore;
@@ -51,7 +51,8 @@ pub fn sync(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<SyncRe
     let checkout = checkout_of(team, name)?;
     let reviewed = reviewed(ctx, team, name, &CancelToken::default())?;
     let forge = Forge::new(ctx, known.tool, Path::new(&checkout.repository))?;
-    let state = forge.request(known.number)?.state;
+    let found = forge.request(known.number)?;
+    let state = found.state;
     let mut new = forge.comments(known.number)?;
     new.retain(|comment| !known.imported.contains(&comment.id));
     let more = new.len().saturating_sub(LARGEST);
@@ -67,6 +68,13 @@ pub fn sync(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<SyncRe
         }
         Ok(())
     })?;
+    if state == PullRequestState::Merged {
+        team.change_settings(|settings| {
+            if let Some(checkout) = settings.checkouts.get_mut(name) {
+                checkout.merged = found.head;
+            }
+        })?;
+    }
     let request = PullRequest { state, ..known.without_comments() };
     Ok(SyncReport { name: name.clone(), request, drafts, more })
 }

@@ -197,6 +197,7 @@ fn sample() -> TeamSnapshot {
         origin: None,
         copy: None,
         landed: None,
+        merged: None,
     });
     let parsing = TaskCard {
         owner: Some("ada".to_owned()),
