@@ -1,7 +1,7 @@
 //! Reports the condition of a worktree and removes one if no work would be lost. Queries git each
 //! time and caches nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -82,9 +82,10 @@ impl Repository {
         } else if let Some(other) = all.iter().find(inside) {
             Some(Condition::Nested { other: other.path.clone() })
         } else if fs::is_dir(path) {
-            Some(self.uncommitted(path)?)
-                .filter(|files| *files > 0)
-                .map(|files| Condition::Dirty { files })
+            match self.uncommitted(path)? {
+                0 => self.kept_by_submodule(path)?,
+                files => Some(Condition::Dirty { files }),
+            }
         } else {
             None
         };
@@ -125,6 +126,26 @@ impl Repository {
         Ok(self.evidence(checkout, self.count(&args)?, &own))
     }
 
+    /// Returns the condition of a worktree in which a submodule has commits that no remote has. The
+    /// repositories of submodules belong to the worktree alone, and are removed with it.
+    fn kept_by_submodule(&self, dir: &Path) -> Result<Option<Condition>, WorktreeError> {
+        let modules = ["rev-parse", "--path-format=absolute", "--git-path", "modules"];
+        let modules = self.git.at(dir).get("look for submodules", &modules)?;
+        let mut repositories = Vec::new();
+        find_repositories(Path::new(modules.trim_end_matches('\n')), &mut repositories)?;
+        for path in repositories {
+            // Tags come with the clone, also those of no branch.
+            let own = ["HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes", "--"];
+            let args = [&["--git-dir=.", "rev-list", "--count"], &own[..]].concat();
+            let inside = Repository { git: self.git.at(&path), ..self.clone() };
+            if let commits @ 1.. = inside.count(&args)? {
+                let repository = path.to_string_lossy().into_owned();
+                return Ok(Some(Condition::Submodule { repository, commits }));
+            }
+        }
+        Ok(None)
+    }
+
     /// Counts the commits that `args`, a call of `rev-list --count`, names.
     pub(super) fn count(&self, args: &[&str]) -> Result<usize, WorktreeError> {
         let what = "count the commits of a worktree";
@@ -137,8 +158,7 @@ impl Repository {
         count.trim().parse().map_err(problem)
     }
 
-    /// Removes a worktree if no work would be lost, and the branch that was created for it. Never
-    /// uses `--force`, so that git can still refuse.
+    /// Removes a worktree if no work would be lost, and the branch that was created for it.
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if the worktree's condition cannot be determined, and nothing was
@@ -152,11 +172,8 @@ impl Repository {
         if condition == Condition::Unfinished {
             self.discard(checkout)?;
         } else if condition != Condition::Gone {
-            let output = self.git.call(&["worktree", "remove", &checkout.path])?;
-            if output.code != Some(0) {
-                return Ok(RemovalOutcome::Kept {
-                    why: git::refused("remove it", &output).to_string(),
-                });
+            if let Some(why) = self.remove_directory(checkout)? {
+                return Ok(RemovalOutcome::Kept { why });
             }
         }
         if !checkout.new_branch || self.tip(&checkout.branch)?.is_none() {
@@ -165,6 +182,26 @@ impl Repository {
         let gone = self.is_elsewhere(checkout)?
             && self.git.call(&["branch", "--quiet", "-D", &checkout.branch])?.code == Some(0);
         Ok(RemovalOutcome::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
+    }
+
+    /// Removes a worktree with its submodules, and returns the reason if it stays. Git refuses each
+    /// that has submodules without `--force`, which only those get, once nothing would be lost.
+    pub(super) fn remove_directory(
+        &self,
+        checkout: &Checkout,
+    ) -> Result<Option<String>, WorktreeError> {
+        let args = ["worktree", "remove", &checkout.path, "--force"];
+        let mut output = self.git.call(&args[..3])?;
+        // A repository that was added as a submodule has its git directory among the files.
+        let absorb = ["submodule", "--quiet", "absorbgitdirs"];
+        if String::from_utf8_lossy(&output.stderr).contains("containing submodules")
+            && self.git.at(Path::new(&checkout.path)).ask(&absorb)?.is_some()
+            && self.find_worktree(checkout)?.obstacle.is_none()
+        {
+            output = self.git.call(&args)?;
+        }
+        let is_kept = output.code != Some(0);
+        Ok(is_kept.then(|| git::refused("remove it", &output).to_string()))
     }
 
     /// Returns whether all commits of the worktree's branch have landed, or are on other branches or
@@ -178,4 +215,17 @@ impl Repository {
         args.push("--");
         Ok(self.evidence(checkout, self.count(&args)?, &[&own]).is_ok())
     }
+}
+
+/// Finds git directories, also of submodules that are not checked out. Does not follow links, which
+/// could lead in a circle.
+fn find_repositories(dir: &Path, found: &mut Vec<PathBuf>) -> Result<(), WorktreeError> {
+    if fs::link_target(dir)?.is_some() || !fs::is_dir(dir) {
+        return Ok(());
+    }
+    if fs::exists(&dir.join("HEAD")) {
+        found.push(dir.to_owned());
+        return find_repositories(&dir.join("modules"), found);
+    }
+    fs::names(dir)?.iter().try_for_each(|name| find_repositories(&dir.join(name), found))
 }

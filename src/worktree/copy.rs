@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::condition::RemovalOutcome;
 use super::error::WorktreeError;
 use super::exchange::{LARGEST_BUNDLE, check_id, passing_ref};
-use super::git;
 use super::list::list_worktrees;
 use super::make::{BuiltWorktree, NewContent};
 use super::repository::Repository;
@@ -282,9 +281,7 @@ impl HostRepository {
             return Ok(RemovalOutcome::Gone { branch_left: None });
         }
         if state.obstacle != Some(Condition::Gone) {
-            let output = git.call(&["worktree", "remove", &checkout.path])?;
-            if output.code != Some(0) {
-                let why = git::refused("remove it", &output).to_string();
+            if let Some(why) = self.repository.remove_directory(checkout)? {
                 return Ok(RemovalOutcome::Kept { why });
             }
         }

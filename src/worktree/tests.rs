@@ -6,6 +6,7 @@ mod line_moves;
 mod merged;
 mod snapshot;
 mod starts;
+mod submodules;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -305,22 +306,6 @@ fn en_07_worktree_with_a_nested_one_is_kept() {
     lab.git(&["worktree", "add", "--quiet", "-b", "inner", &inner]);
     write(Path::new(&inner).join("work"), "x");
     lab.stays(&made, &Condition::Nested { other: inner });
-}
-
-#[test]
-fn en_07_worktree_with_submodules_is_kept() {
-    let lab = Lab::new();
-    let other = Lab::named("other");
-    let allowed = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
-    let url = other.top.to_string_lossy().into_owned();
-    lab.git(&[&allowed[..], &["add", &url, "sub"]].concat());
-    lab.git(&["commit", "--quiet", "-m", "sub"]);
-    let made = lab.made();
-    lab.git_in(Path::new(&made.path), &[&allowed[..], &["update", "--init"]].concat());
-    // Without `--force`, git refuses to remove a worktree with submodules.
-    lab.stays(&made, &Condition::Clean);
-    write(Path::new(&made.path).join("sub/a.txt"), "changed");
-    lab.stays(&made, &Condition::Dirty { files: 1 });
 }
 
 #[test]

@@ -122,6 +122,7 @@ mod stale;
 mod status_line;
 mod stopped;
 mod storm;
+mod submodules;
 mod task_import;
 mod task_mode;
 mod task_reminders;

@@ -275,6 +275,8 @@ pub enum Condition {
     Dirty { files: usize },
     /// Some commits are on no other branch.
     Unmerged { commits: usize },
+    /// A repository of a submodule, which is removed with the worktree, has commits of its own.
+    Submodule { repository: String, commits: usize },
     /// The worktree is locked; `reason` may be empty.
     Locked { reason: String },
     /// Another worktree lies inside this one.
@@ -310,6 +312,9 @@ impl Condition {
             Condition::Dirty { files } => Some(format!("uncommitted work in {files} file(s)")),
             Condition::Unmerged { commits } => {
                 Some(format!("{commits} commit(s) on no other branch"))
+            }
+            Condition::Submodule { repository, commits } => {
+                Some(format!("{commits} commit(s) on no remote of its submodule {repository}"))
             }
             Condition::Locked { reason } if reason.is_empty() => Some("it is locked".to_owned()),
             Condition::Locked { reason } => Some(format!("it is locked: {reason}")),
@@ -466,6 +471,7 @@ mod tests {
         let must_stay = [
             Condition::Dirty { files: 1 },
             Condition::Unmerged { commits: 2 },
+            Condition::Submodule { repository: "lib".to_owned(), commits: 1 },
             Condition::Locked { reason: String::new() },
             Condition::Locked { reason: "mine".to_owned() },
             Condition::Nested { other: "/x".to_owned() },
