@@ -11,9 +11,14 @@ use super::repository::Repository;
 use super::start::{WorktreeStart, remote_ref};
 use model::team::worktree::{Checkout, Rules, WorktreeRequest};
 use model::text;
+use sys::clock::{self, Deadline};
 use sys::exec::{self, ExecCommand};
 use sys::fs;
 
+/// Time for which a process of a start that was cut off may still write, and the pause between two
+/// attempts to remove what it left.
+const LEFTOVERS: Duration = Duration::from_secs(5);
+const LEFTOVERS_PAUSE: Duration = Duration::from_millis(50);
 /// Timeout of the setup command, which may have to download packages.
 const SETUP: Duration = Duration::from_secs(600);
 /// Size limit of a file to be copied, in bytes; a larger one is an error.
@@ -207,24 +212,33 @@ impl Repository {
     /// forced removal.
     ///
     /// # Errors
-    /// [`WorktreeError::Git`] if something is left.
+    /// [`WorktreeError::Taken`] for a directory with content that git has never had, or no longer
+    /// has; [`WorktreeError::Git`] if something is left.
     pub fn discard(&self, planned: &Checkout) -> Result<(), WorktreeError> {
         let what = "remove an unfinished worktree";
         let path = Path::new(&planned.path);
-        // Twice: also one that git has locked while it makes it.
-        let args = ["worktree", "remove", "--force", "--force", &planned.path];
-        let output = self.git.call(&args)?;
-        if output.code != Some(0) {
-            // Git writes its entry before any file, so a directory without one is empty.
-            if fs::names(path).is_ok_and(|names| names.is_empty()) {
-                fs::remove_dir_all(path)?;
+        let is_known = || -> Result<bool, WorktreeError> {
+            Ok(list_worktrees(&self.git)?.iter().any(|one| one.path == planned.path))
+        };
+        // Git removes its entry even if it cannot remove all files.
+        let (is_ours, deadline) = (is_known()?, Deadline::after(LEFTOVERS));
+        loop {
+            // Twice: also one that git has locked while it makes it.
+            let args = ["worktree", "remove", "--force", "--force", &planned.path];
+            let output = self.git.call(&args)?;
+            if !fs::exists(path) && !is_known()? {
+                break;
             }
-            let _ = self.git.call(&["worktree", "unlock", &planned.path])?;
-            self.git.get(what, &["worktree", "prune"])?;
-        }
-        let is_known = list_worktrees(&self.git)?.iter().any(|one| one.path == planned.path);
-        if is_known || fs::exists(path) {
-            return Err(git::refused(what, &output));
+            // Git writes its entry before any file, so a directory without one is empty.
+            if !is_ours && !fs::names(path).is_ok_and(|names| names.is_empty()) {
+                return Err(WorktreeError::Taken { path: planned.path.clone() });
+            }
+            if deadline.expired() {
+                return Err(git::refused(what, &output));
+            }
+            // Fails while a process of the start that was cut off still writes there.
+            let _ = fs::remove_dir_all(path);
+            clock::sleep(LEFTOVERS_PAUSE);
         }
         if planned.new_branch && self.tip(&planned.branch)?.as_ref() == Some(&planned.base) {
             self.git.get(what, &["branch", "--quiet", "-D", &planned.branch])?;

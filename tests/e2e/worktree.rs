@@ -380,6 +380,21 @@ fn en_07_resumed_member_continues_in_its_worktree() {
     assert!(down.stderr.contains("of `bob` stays") && path.exists(), "{}", down.stderr);
 }
 
+/// EN-08: the team ends while a start is about to make a worktree.
+#[test]
+fn en_08_worktree_of_an_ended_team_is_not_made() {
+    let stage = stage();
+    let spawn = ["spawn", "bob", "--worktree", "--backend", "pty", "--", "sleep", "300"];
+    let spawn = stage.start_and_stop_at("worktree.planned", &spawn);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    spawn.signal("CONT");
+    let ended = spawn.end();
+    assert_ne!(ended.code, 0, "{ended:?}");
+    assert!(!place(&stage, "bob").exists(), "{ended:?}");
+    assert_eq!(git(&stage, "work", &["worktree", "list"]).lines().count(), 1);
+    assert_eq!(git(&stage, "work", &["branch", "--list", "alpha-*"]), "");
+}
+
 /// The report of `up` ends with the work that is not merged, and the command that merges it.
 #[test]
 fn report_names_unmerged_branches_and_what_merges_them() {

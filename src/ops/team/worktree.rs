@@ -12,7 +12,6 @@ use crate::members::status;
 use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
 use model::team::event::{EventKind, Note};
-use model::team::settings::Settings;
 use model::team::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
@@ -324,12 +323,6 @@ fn make(
     wanted: &WantedWorktree<'_>,
 ) -> Result<BuiltWorktree, OpsError> {
     let WantedWorktree { name, request, origin, rules, base, path } = *wanted;
-    let record = |checkout: &Checkout| {
-        let insert = |settings: &mut Settings| {
-            drop(settings.checkouts.insert(name.clone(), checkout.clone()));
-        };
-        team.change_settings(insert)
-    };
     let title = title(team, name);
     let source = origin.zip(team.host().cloned()).map(|(origin, host)| {
         let copy = HostRepository::at(repository.top(), &ctx.caller.env);
@@ -350,25 +343,27 @@ fn make(
             Checkout { origin: team.host().cloned(), ..planned }
         }
     };
-    record(&planned)?;
+    team.change_settings(|settings| {
+        drop(settings.checkouts.insert(name.clone(), planned.clone()));
+    })?;
     failpoint::hit("worktree.planned");
     let built = match &source {
         Some((origin, _, copy)) => copy.build(&planned, origin, &rules.setup),
         None => repository.build(&planned, rules),
     };
     failpoint::hit("worktree.built");
-    match built {
-        Ok(built) => {
-            record(&built.checkout)?;
-            Ok(built)
-        }
-        Err(e) => {
-            // What cannot be removed stays on record.
-            if repository.discard(&planned).is_ok() {
-                team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
-            }
-            Err(e.into())
-        }
+    let built = built.map_err(OpsError::from).and_then(|built| {
+        let mut is_recorded = false;
+        team.change_settings(|settings| {
+            let known = settings.checkouts.get_mut(name).filter(|known| **known == planned);
+            is_recorded = known.map(|known| known.clone_from(&built.checkout)).is_some();
+        })?;
+        let problem = format!("the team ended while its worktree {} was made", planned.path);
+        if is_recorded { Ok(built) } else { Err(OpsError::Failed { problem }) }
+    });
+    if built.is_err() && repository.discard(&planned).is_ok() {
+        // What cannot be removed stays on record.
+        team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
     }
 }
 
@@ -407,3 +402,4 @@ pub(crate) fn abandon(
         Some(why) => Err(OpsError::Failed { problem: format!("{} was kept: {why}", made.path) }),
     }
 }
+    built

@@ -88,7 +88,7 @@ fn en_08_failed_creation_leaves_nothing_and_says_why() {
 /// EN-08: a process that is killed leaves an unfinished worktree, in any state.
 #[test]
 fn en_08_unfinished_worktree_is_discarded_in_any_state() {
-    let states: [(&str, &str); 5] = [
+    let states: [(&str, &str); 6] = [
         ("nothing was made", ":"),
         ("git made it", "git worktree add -q -b demo-bob .worktrees/demo-bob"),
         (
@@ -97,6 +97,10 @@ fn en_08_unfinished_worktree_is_discarded_in_any_state() {
              git worktree lock --reason initializing .worktrees/demo-bob; rm .worktrees/demo-bob/a.txt",
         ),
         ("git made only its directory", "mkdir -p .worktrees/demo-bob; git branch demo-bob"),
+        (
+            "its removal was cut off",
+            "git worktree add -q -b demo-bob .worktrees/demo-bob; rm .worktrees/demo-bob/.git",
+        ),
         (
             "its setup was at work",
             "git worktree add -q -b demo-bob .worktrees/demo-bob; echo x >.worktrees/demo-bob/made",
@@ -119,9 +123,14 @@ fn en_08_unfinished_worktree_is_discarded_in_any_state() {
     let path = repository.place(None, "demo-bob");
     let planned = repository.plan(&path, "demo-bob", &WorktreeRequest::Own, None).expect("planned");
     lab.sh("mkdir -p .worktrees/demo-bob; echo x >.worktrees/demo-bob/mine");
-    assert!(repository.discard(&planned).is_err());
+    let error = repository.discard(&planned).expect_err("not ours");
+    assert!(matches!(error, WorktreeError::Taken { .. }), "{error}");
     assert!(fs::exists(&path.join("mine")));
     rm(&path);
+    // The entry of another worktree, whose disk is away.
+    lab.sh("git worktree add -q -b other ../other; mv ../other ../away; mkdir .worktrees/demo-bob");
+    repository.discard(&planned).expect("removed");
+    lab.sh("mv ../away ../other; git -C ../other status; git worktree remove ../other");
     lab.sh(
         "git checkout -q -b demo-bob; echo y >y; git add y; git commit -qm y; git checkout -q main",
     );
