@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use kind::Kind;
 pub(crate) use remote::RemoteFailure;
 pub use sources::NO_TEAM;
-pub(super) use sources::adopt_hint;
+pub(super) use sources::{adopt_hint, quoted};
 use sources::{host_kind, meant, store_hint, store_kind, worktree_hint, worktree_kind};
 
 use ::remote::HostError;

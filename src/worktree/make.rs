@@ -1,7 +1,7 @@
 //! Creates a worktree, hides it from the repository's status and prepares it for its member, and
 //! removes one that could not be completed. The caller keeps a record of it meanwhile.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use super::error::WorktreeError;
@@ -9,7 +9,7 @@ use super::git;
 use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
 use super::start::{WorktreeStart, remote_ref};
-use model::team::worktree::{Checkout, Rules, WorktreeRequest};
+use model::team::worktree::{Checkout, DIR, Rules, WorktreeRequest};
 use model::text;
 use sys::clock::{self, Deadline};
 use sys::exec::{self, ExecCommand};
@@ -46,6 +46,26 @@ pub struct BuiltWorktree {
 }
 
 impl Repository {
+    /// Rejects a directory for worktrees that is a symbolic link inside of the repository. Without
+    /// `dir`, it is [`DIR`].
+    ///
+    /// # Errors
+    /// [`WorktreeError::LinkedDir`] for the link; [`WorktreeError::File`] if it cannot be read.
+    pub fn must_not_be_linked(&self, dir: Option<&str>) -> Result<(), WorktreeError> {
+        let mut at = self.root.clone();
+        for part in Path::new(dir.unwrap_or(DIR)).components() {
+            if !matches!(part, Component::Normal(_) | Component::CurDir) {
+                break;
+            }
+            at.push(part);
+            if let Some(target) = fs::link_target(&at)? {
+                let target = at.with_file_name(target).to_string_lossy().into_owned();
+                return Err(WorktreeError::LinkedDir { path: at.display().to_string(), target });
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the worktree that [`Repository::build`] can make at `path`, without making anything.
     /// `name` is the name of the new branch for [`WorktreeRequest::Own`]. A new branch starts from
     /// `base`, or as [`Repository::start`] says.
@@ -100,7 +120,10 @@ impl Repository {
     pub fn files_to_copy(&self, rules: &Rules) -> Result<Vec<(String, Vec<u8>)>, WorktreeError> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         let mut sum = 0;
-        for (file, source) in self.sources(rules)? {
+        let mut sources = self.sources(rules)?;
+        // Links are not sent.
+        sources.retain(|(file, source)| inner_link(file, source).is_none());
+        for (file, source) in sources {
             let bytes = read_source(&file, &source)?;
             sum += bytes.len();
             if sum > LARGEST_SUM {
@@ -124,7 +147,7 @@ impl Repository {
         Ok(files)
     }
 
-    /// Returns the ignored files that [`INCLUDE`] names.
+    /// Returns the ignored files that [`INCLUDE`] names, without links that lead out.
     fn included(&self) -> Result<Vec<(String, PathBuf)>, WorktreeError> {
         let Some(dir) = [&self.here, &self.top].into_iter().find(|d| fs::exists(&d.join(INCLUDE)))
         else {
@@ -147,7 +170,10 @@ impl Repository {
         // The name of another repository ends with a slash.
         let files = files.split('\0').filter(|file| !file.is_empty() && !file.ends_with('/'));
         let source = |file: &str| (file.to_owned(), dir.join(file));
-        Ok(files.map(source).filter(|(_, source)| !fs::is_dir(source)).collect())
+        let is_kept = |(file, source): &(String, PathBuf)| {
+            inner_link(file, source).is_some() || matches!(fs::link_target(source), Ok(None))
+        };
+        Ok(files.map(source).filter(is_kept).collect())
     }
 
     /// Makes a planned worktree with this content, as [`Repository::build`] does.
@@ -306,10 +332,25 @@ fn read_source(file: &str, source: &Path) -> Result<Vec<u8>, WorktreeError> {
     bytes.ok_or_else(|| fail(format!("{} has no such file", dir.display())))
 }
 
-/// Copies one file into a worktree, unless the checkout already has it.
+/// Returns the target of a symbolic link at `file` that stays in its checkout.
+fn inner_link(file: &str, source: &Path) -> Option<PathBuf> {
+    let target = fs::link_target(source).ok().flatten()?;
+    let depth = Path::new(file).components().count().checked_sub(1)?;
+    let inside = target.components().try_fold(depth, |depth, part| match part {
+        Component::Normal(_) => Some(depth + 1),
+        Component::CurDir => Some(depth),
+        Component::ParentDir => depth.checked_sub(1),
+        Component::RootDir | Component::Prefix(_) => None,
+    });
+    inside.map(|_| target)
+}
+
+/// Copies one file into a worktree, unless the checkout already has it. A symbolic link that stays
+/// in the checkout is made anew there.
 fn copy(path: &Path, file: &str, source: &Path) -> Result<(), WorktreeError> {
     let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
-    let bytes = read_source(file, source)?;
+    let link = inner_link(file, source);
+    let bytes = if link.is_some() { Vec::new() } else { read_source(file, source)? };
     let target = path.join(file);
     let dir = target.parent().unwrap_or(path);
     // A directory in the checkout may be a symbolic link to any place outside.
@@ -321,5 +362,9 @@ fn copy(path: &Path, file: &str, source: &Path) -> Result<(), WorktreeError> {
     if !fs::is_dir(dir) {
         fs::private_dir(dir).map_err(|e| fail(e.to_string()))?;
     }
-    fs::create_new(&target, &bytes).map(drop).map_err(|e| fail(e.to_string()))
+    let made = match link {
+        Some(to) => fs::link(&to, &target),
+        None => fs::create_new(&target, &bytes),
+    };
+    made.map(drop).map_err(|e| fail(e.to_string()))
 }

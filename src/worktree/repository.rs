@@ -19,7 +19,7 @@ pub struct Repository {
     pub(super) top: PathBuf,
     /// The directory to which the paths of worktrees are relative: `top`, or the directory that
     /// contains the bare repository.
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// The checkout of the caller: new branches start from its commit, and new worktrees take over
     /// its sparse patterns and the files that git does not track.
     pub(super) here: PathBuf,

@@ -395,6 +395,27 @@ fn en_08_worktree_of_an_ended_team_is_not_made() {
     assert_eq!(git(&stage, "work", &["branch", "--list", "alpha-*"]), "");
 }
 
+/// EN-13: worktrees are not made outside of the repository because a commit brought a link.
+#[test]
+fn en_13_spawn_refuses_a_linked_directory_for_worktrees() {
+    let stage = stage();
+    std::os::unix::fs::symlink("../outside", stage.at("work/.worktrees")).expect("a link");
+    git(&stage, "work", &["add", ".worktrees"]);
+    git(&stage, "work", &["commit", "--quiet", "-m", "link"]);
+    let spawn = ["spawn", "bob", "--worktree", "--backend", "pty", "--", "sleep", "300"];
+    let refused = stage.phalanx(&spawn).expect(4);
+    assert!(refused.stderr.contains("is a symbolic link to"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("rm ") && refused.stderr.contains("worktree.dir"),
+        "{refused:?}"
+    );
+    assert!(!stage.at("outside").exists());
+    fs::remove_file(stage.at("work/.worktrees")).expect("removed");
+    stage.phalanx(&spawn).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// The report of `up` ends with the work that is not merged, and the command that merges it.
 #[test]
 fn report_names_unmerged_branches_and_what_merges_them() {

@@ -6,8 +6,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Severity};
-use super::teams::{leftover, quoted};
+use super::teams::leftover;
 use crate::authority;
+use crate::error::quoted;
 use crate::members::backends;
 use crate::views::ps;
 use crate::{Context, OpsError};

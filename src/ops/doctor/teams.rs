@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::finding::{Finding, Severity};
 use crate::ending::remove;
-use crate::error;
+use crate::error::{self, quoted};
 use crate::hosts::{self, HostAnswer};
 use crate::members::lead;
 use crate::members::presence;
@@ -297,9 +297,4 @@ fn foreign(place: &str, uid: u32, is_link: bool) -> Finding {
     };
     let finding = Finding::new("foreign_directory", Severity::Problem, what, place);
     finding.advise("find out who made it, then move it away")
-}
-
-pub(super) fn quoted(path: &str) -> String {
-    // A path holds no NUL.
-    shlex::try_quote(path).map_or_else(|_| path.to_owned(), |word| word.into_owned())
 }

@@ -28,6 +28,12 @@ pub(super) fn meant_name(given: &str, what: &str, known: &[&str]) -> String {
     meant(&nearest, what, &known.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
 }
 
+/// Returns a path as a word of a shell.
+pub(crate) fn quoted(path: &str) -> String {
+    // A path holds no NUL.
+    shlex::try_quote(path).map_or_else(|_| path.to_owned(), |word| word.into_owned())
+}
+
 pub(super) fn host_kind(e: &HostError) -> Kind {
     match e {
         HostError::Unreachable { .. }
@@ -55,6 +61,7 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
         | WorktreeError::NoRemote { .. }
         | WorktreeError::Unborn { .. } => Kind::Usage,
         WorktreeError::Taken { .. }
+        | WorktreeError::LinkedDir { .. }
         | WorktreeError::BranchTaken { .. }
         | WorktreeError::NothingToLand { .. }
         | WorktreeError::Moved { .. }
@@ -87,9 +94,15 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::Unborn { .. } => {
             Some("commit something first: `git commit --allow-empty`".to_owned())
         }
-        WorktreeError::Taken { path } => {
-            Some(format!("check its content, then run `git worktree remove {path}`"))
-        }
+        WorktreeError::Taken { path } => Some(format!(
+            "check its content, then run `git worktree remove {0}`, or `rm -r {0}` if git knows no worktree there",
+            quoted(path)
+        )),
+        WorktreeError::LinkedDir { path, target } => Some(format!(
+            "remove the link: `rm {}`, or name its target: `phalanx team set worktree.dir {}`",
+            quoted(path),
+            quoted(target)
+        )),
         WorktreeError::BranchTaken { branch } => Some(format!(
             "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
         )),

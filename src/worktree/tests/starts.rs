@@ -299,6 +299,58 @@ fn en_09_ignored_files_of_worktreeinclude_are_copied() {
     assert_eq!(files.len(), 3, "{files:?}");
 }
 
+/// EN-13: `node_modules/.bin` has only links.
+#[test]
+fn en_13_included_links_are_copied_unless_they_lead_out() {
+    let lab = Lab::new();
+    lab.sh("echo node_modules/ >.gitignore; cp .gitignore .worktreeinclude; git add .; \
+            git commit -qm ignore; mkdir -p node_modules/.bin node_modules/pkg ../outside; \
+            echo x >node_modules/pkg/x.js; cd node_modules; ln -s ../pkg/x.js .bin/x; \
+            ln -s pkg alias; ln -s missing dangling; ln -s /etc/passwd absolute; \
+            ln -s ../../outside up; ln -s pkg/../../../outside around");
+    let made = lab.made();
+    let modules = Path::new(&made.path).join("node_modules");
+    for (link, target) in [(".bin/x", "../pkg/x.js"), ("alias", "pkg"), ("dangling", "missing")] {
+        let found = fs::link_target(&modules.join(link)).expect("readable");
+        assert_eq!(found.as_deref(), Some(Path::new(target)), "{link}");
+    }
+    assert_eq!(
+        read(fs::canonical(&modules.join(".bin/x")).expect("there")).as_deref(),
+        Some("x\n")
+    );
+    for link in ["absolute", "up", "around"] {
+        assert!(!fs::exists(&modules.join(link)), "{link}");
+    }
+    let files = lab.repository().files_to_copy(&Rules::default()).expect("files");
+    assert_eq!(files, [("node_modules/pkg/x.js".to_owned(), b"x\n".to_vec())]);
+    let rules = Rules { copy: vec!["node_modules/absolute".to_owned()], ..Rules::default() };
+    lab.goes(&made);
+    let error = make(&lab.repository(), &WorktreeRequest::Own, &rules).expect_err("it leads out");
+    assert!(error.to_string().contains("symbolic link"), "{error}");
+}
+
+/// EN-13: a commit may bring the link, and worktrees would be made wherever it leads.
+#[test]
+fn en_13_linked_directory_for_worktrees_is_refused() {
+    let lab = Lab::new();
+    lab.sh("mkdir ../outside sub; ln -s ../outside .worktrees; ln -s ../../outside sub/link; \
+            ln -s outside ../link");
+    let repository = lab.repository();
+    for dir in [None, Some(".worktrees/deep"), Some("sub/link")] {
+        let error = repository.must_not_be_linked(dir).expect_err("a link");
+        let target = lab.top.join("../outside");
+        assert!(
+            matches!(&error, WorktreeError::LinkedDir { target: to, .. }
+                if fs::canonical(Path::new(to)).ok() == fs::canonical(&target).ok()),
+            "{dir:?}: {error}"
+        );
+    }
+    // People may name any directory, and any link outside of the repository.
+    for dir in ["trees", "sub", "../link", "../outside"] {
+        repository.must_not_be_linked(Some(dir)).expect(dir);
+    }
+}
+
 #[test]
 fn en_08_repository_of_another_owner_is_refused_in_the_words_of_git() {
     let lab = Lab::new();

@@ -89,7 +89,11 @@ pub(super) fn resolve(
     let cwd = cwd.to_string_lossy().into_owned();
     let repository = match (&spec.worktree, &spec.origin) {
         (Some(_), Some(origin)) => Some(Repository::at(Path::new(&origin.copy), &ctx.caller.env)),
-        (Some(_), None) => Some(Repository::find(Path::new(&cwd), &ctx.caller.env)?),
+        (Some(_), None) => {
+            let repository = Repository::find(Path::new(&cwd), &ctx.caller.env)?;
+            repository.must_not_be_linked(settings.worktree.dir.as_deref())?;
+            Some(repository)
+        }
         (None, _) => None,
     };
     let mut launch = ResolvedLaunch { spec, name, profile, role, cwd, repository, warnings };
