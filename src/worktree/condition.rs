@@ -165,6 +165,7 @@ impl Repository {
     /// removed, or if an unfinished one cannot be removed. [`WorktreeError::Exec`] if git cannot be
     /// run or times out, at worst between the removal of the worktree and that of its branch.
     pub fn remove(&self, checkout: &Checkout) -> Result<RemovalOutcome, WorktreeError> {
+        self.unlock(checkout)?;
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {
             return Ok(RemovalOutcome::Kept { why });

@@ -14,9 +14,15 @@ pub enum WorktreeError {
     /// The path exists, and this team did not create it.
     #[error("{path} is there already, and is not a worktree that this team made")]
     Taken { path: String },
+    /// Another member works in the worktree that has the path or the branch.
+    #[error("the worktree {path} is in use: {user}")]
+    InUse { path: String, user: String },
     /// A commit may have brought the link, and the worktrees would be outside of the repository.
     #[error("{path}, the directory for worktrees, is a symbolic link to {target}")]
     LinkedDir { path: String, target: String },
+    /// The directory exists, and git has lost its entry.
+    #[error("git has no worktree at {path}")]
+    NotAWorktree { path: String },
     /// The member's branch exists, and its commits may be unrelated to this team.
     #[error("there is a branch `{branch}` already")]
     BranchTaken { branch: String },

@@ -7,6 +7,7 @@ mod content;
 mod copy;
 mod error;
 mod exchange;
+mod follow;
 mod git;
 mod landing;
 mod line_moves;

@@ -71,8 +71,9 @@ impl Repository {
     /// `base`, or as [`Repository::start`] says.
     ///
     /// # Errors
-    /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if
-    /// the branch `name` exists, [`WorktreeError::NoBase`] and [`WorktreeError::Ambiguous`] if there
+    /// [`WorktreeError::InUse`] if a member works at `path` or on the branch,
+    /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if the
+    /// branch `name` exists, [`WorktreeError::NoBase`] and [`WorktreeError::Ambiguous`] if there
     /// is no commit to start from, [`WorktreeError::Exec`] if git cannot be run.
     pub fn plan(
         &self,
@@ -82,6 +83,7 @@ impl Repository {
         base: Option<&str>,
     ) -> Result<Checkout, WorktreeError> {
         let shown = path.to_string_lossy().into_owned();
+        self.must_be_unused(path, request.branch(name))?;
         if fs::exists(path) {
             return Err(WorktreeError::Taken { path: shown });
         }

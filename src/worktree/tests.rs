@@ -1,5 +1,6 @@
 //! Tests with real git repositories in temporary directories.
 
+mod follow;
 mod hosts;
 mod landing;
 mod line_moves;

@@ -78,7 +78,7 @@ pub(crate) fn host(setup: &Setup, verb: &HostVerb) -> VerbResult {
 
 fn lost(setup: &Setup, name: &HostName) -> VerbResult {
     let team = setup.team(Action::UseHosts)?;
-    let lost = ops::ending::lost_host::give_up(&team, name)?;
+    let lost = ops::ending::lost_host::give_up(&setup.ctx, &team, name)?;
     setup.out.confirm(&lost, || match lost.members.as_slice() {
         [] => format!("no member of team {} was on host {name}", team.name()),
         some => {

@@ -41,7 +41,9 @@ impl LeadDriver<'_> {
                 // The stopper outlives the driver, so sending cannot fail.
                 let _ = self.stopper.send(DueStop { name, incarnation, ending });
             }
-            Effect::Remove(removals) => ops::ending::remove::remove(self.team, &removals)?,
+            Effect::Remove(removals) => {
+                ops::ending::remove::remove(self.ctx, self.team, &removals)?
+            }
             Effect::Agree { request, work_left } => {
                 ops::ending::shutdown::record_agreement(self.team, &request, &work_left)?
             }

@@ -319,7 +319,9 @@ impl Condition {
             Condition::Locked { reason } if reason.is_empty() => Some("it is locked".to_owned()),
             Condition::Locked { reason } => Some(format!("it is locked: {reason}")),
             Condition::Nested { other } => Some(format!("worktree {other} is inside it")),
-            Condition::Foreign => Some("git has no worktree there".to_owned()),
+            Condition::Foreign => {
+                Some("git has no worktree there; try `git worktree repair PATH`".to_owned())
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::OpsError;
 use crate::ending::remove::{self, MemberRemoval};
+use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
 use model::members::lifecycle::Cause;
 use model::members::record::MemberRecord;
@@ -24,7 +24,7 @@ pub struct LostHost {
 /// # Errors
 /// [`OpsError::Usage`] for this host, or a team of files. The members that were reached before an
 /// error are given up.
-pub fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> {
+pub fn give_up(ctx: &Context, team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> {
     let refused = |problem: &str| {
         Err(OpsError::Usage {
             problem: problem.to_owned(),
@@ -57,7 +57,7 @@ pub fn give_up(team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> 
     let members: Vec<MemberName> = records.into_iter().map(|record| record.name).collect();
     let note = Note::of(EventKind::HostLost).with("host", host.as_str());
     team.record(note.with("members", members.iter().map(MemberName::as_str).collect::<Vec<_>>()))?;
-    remove::remove(team, &lost)?;
+    remove::remove(ctx, team, &lost)?;
     team.forget_host(host)?;
     Ok(LostHost { host: host.clone(), members })
 }

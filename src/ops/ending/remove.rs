@@ -8,6 +8,7 @@ use crate::ending::stop;
 use crate::hosts::stop_mode::StopMode;
 use crate::mail::post::{Post, send_all};
 use crate::members::{account, lead, presence};
+use crate::team::worktree;
 use crate::{Context, OpsError};
 use model::board::Board;
 use model::board::task::Task;
@@ -103,10 +104,12 @@ impl MemberRemoval {
 ///
 /// # Errors
 /// The first error. The members that it does not concern are removed all the same.
-pub fn remove(team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsError> {
+pub fn remove(ctx: &Context, team: &TeamStore, removals: &[MemberRemoval]) -> Result<(), OpsError> {
     let mut first_error = Ok(());
     let (mut events, mut ended) = (Vec::new(), Vec::new());
     for one in removals {
+        // Before the next run of the name can join and lock it.
+        worktree::unlock(ctx, team, &one.name, &one.incarnation);
         match end(team, one) {
             Ok(note) => {
                 events.extend(note);
@@ -175,7 +178,7 @@ pub(crate) fn stop_and_remove(
     record: &MemberRecord,
 ) -> Result<(), OpsError> {
     stop::stop(ctx, team, record, StopMode::Immediate)?;
-    remove(team, &[MemberRemoval::of_exited(record)])
+    remove(ctx, team, &[MemberRemoval::of_exited(record)])
 }
 
 /// Ends the run's record. Returns the journal entry, if the state changed.
@@ -284,6 +287,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::Caller;
     use fixture::sample;
     use model::id::{TaskId, TeamName};
     use model::team::settings::Settings;
@@ -305,6 +309,11 @@ mod tests {
         let file = Team::found(&name, "", "team-lead", "session", "/", AT);
         let team = Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8));
         (dir, team.expect("a team"))
+    }
+
+    fn context(team: &TeamStore) -> Context {
+        let caller = Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
+        Context { store: Store::at(team.root()), speaker: MemberName::lead(), caller }
     }
 
     /// Puts a run on the roster, with its record.
@@ -366,7 +375,7 @@ mod tests {
             .zip(&runs)
             .map(|(name, run)| vanished(&sample::record(name, run.clone(), "worker", AT)))
             .collect();
-        remove(&team, &gone).expect("removed");
+        remove(&context(&team), &team, &gone).expect("removed");
         let left = team.events().expect("the journal").into_iter();
         let left = left.filter(|event| event.event == EventKind::MemberLeft);
         let left: Vec<_> =
@@ -400,7 +409,7 @@ mod tests {
         thread::scope(|scope| {
             let removing = scope.spawn(move || {
                 is_held.recv().expect("the roster is held");
-                remove(store, gone)
+                remove(&context(store), store, gone)
             });
             let begun = team.change_roster(|_| {
                 held.send(()).expect("it waits for it");

@@ -80,7 +80,7 @@ pub fn end_members(
         }
     }
     let removals: Vec<MemberRemoval> = ended.iter().map(|(_, record)| removal(record)).collect();
-    remove::remove(team, &removals)?;
+    remove::remove(ctx, team, &removals)?;
     end_late_launchers(ctx, team, &ended)?;
     for (request, _) in &ended {
         shutdown::resolve(team, &request.id, ShutdownOutcome::Forced, None)?;

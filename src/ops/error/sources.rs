@@ -61,7 +61,9 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
         | WorktreeError::NoRemote { .. }
         | WorktreeError::Unborn { .. } => Kind::Usage,
         WorktreeError::Taken { .. }
+        | WorktreeError::InUse { .. }
         | WorktreeError::LinkedDir { .. }
+        | WorktreeError::NotAWorktree { .. }
         | WorktreeError::BranchTaken { .. }
         | WorktreeError::NothingToLand { .. }
         | WorktreeError::Moved { .. }
@@ -98,10 +100,18 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
             "check its content, then run `git worktree remove {0}`, or `rm -r {0}` if git knows no worktree there",
             quoted(path)
         )),
+        WorktreeError::InUse { .. } => {
+            Some("choose another name or branch, or end that member first".to_owned())
+        }
         WorktreeError::LinkedDir { path, target } => Some(format!(
             "remove the link: `rm {}`, or name its target: `phalanx team set worktree.dir {}`",
             quoted(path),
             quoted(target)
+        )),
+        WorktreeError::NotAWorktree { path } => Some(format!(
+            "run `git worktree repair {}` in its repository; if that fails, move the directory away: the next \
+             start makes a new worktree",
+            quoted(path)
         )),
         WorktreeError::BranchTaken { branch } => Some(format!(
             "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
@@ -140,9 +150,11 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
             "let the member merge them: `git fetch {remote} {branch}`, then `git merge FETCH_HEAD`; \
              if its commits were rewritten, delete the branch of the remote first"
         )),
-        WorktreeError::NoDirectory { .. } => {
-            Some("remove it with `phalanx worktree remove NAME`".to_owned())
-        }
+        WorktreeError::NoDirectory { .. } => Some(
+            "if it was moved, run `git worktree repair NEW-PATH` in its repository; else remove it with \
+             `phalanx worktree remove NAME`"
+                .to_owned(),
+        ),
         WorktreeError::Copy { .. }
         | WorktreeError::Setup { .. }
         | WorktreeError::Exec(_)

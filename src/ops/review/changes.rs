@@ -48,7 +48,7 @@ pub fn reviewed(
     name: &MemberName,
     cancel: &CancelToken,
 ) -> Result<Reviewed, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     must_be_here(team, name, &checkout)?;
     let repository = repository(ctx, &checkout).cancelled_by(cancel);
     let (snapshot, from) = snapshot_of(ctx, team, &repository, &checkout)?;
@@ -141,7 +141,7 @@ fn repository_of(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Repository, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     must_be_here(team, name, &checkout)?;
     Ok(repository(ctx, &checkout))
 }

@@ -82,7 +82,7 @@ pub fn run(
 ) -> Result<CheckedWork, OpsError> {
     let (checks, env) = checks_of(team)?;
     let chosen = chosen(&checks, only)?;
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     let before = reviewed(ctx, team, name, cancel)?;
     let mut done = Vec::new();
     for check in chosen {

@@ -33,7 +33,7 @@ pub struct WorkConflicts {
 /// # Errors
 /// As [`reviewed`].
 pub fn find(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<WorkConflicts, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     let cancel = CancelToken::default();
     let Reviewed { from, into, snapshot, .. } = reviewed(ctx, team, name, &cancel)?;
     let files = repository(ctx, &checkout).conflicted_files(&checkout, &snapshot, &from)?;
@@ -53,7 +53,7 @@ pub fn give_task(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<T
             format!("land it: `phalanx worktree merge {name}`"),
         ));
     }
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     let given = match &checkout.copy {
         Some(copy) => Some(AwayWorktree::reach(ctx, team, &checkout, copy)?.give_main(team)?),
         None => None,

@@ -11,7 +11,7 @@ use super::changes::snapshot_of;
 use super::checks::{WorkCheck, last_run};
 use super::comments;
 use super::tasks::{OpenTask, TaskInReview, open_task, tasks_in_review};
-use crate::team::worktree::{UnreachableHosts, must_be_here, repository};
+use crate::team::worktree::{UnreachableHosts, checkouts, must_be_here, repository};
 use crate::{Context, OpsError};
 use model::id::{HostName, MemberName};
 use model::review::{CommentState, ReviewComment};
@@ -134,8 +134,8 @@ type FindOutcome = Result<Option<FoundWork>, String>;
 /// # Errors
 /// Files of the team that cannot be read; [`OpsError::Worktree`] if the main branch cannot be read.
 pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsError> {
-    let settings = team.settings()?;
-    let (all, checks) = settings.map(|of| (of.checkouts, of.checks)).unwrap_or_default();
+    let all = checkouts(ctx, team)?;
+    let checks = team.settings()?.map(|settings| settings.checks).unwrap_or_default();
     let (into, main) = main_branch(ctx, team, &all)?.unwrap_or_default();
     let mut overview = ReviewOverview { into, main, ..ReviewOverview::default() };
     let mut tasks = tasks_in_review(team)?;

@@ -43,7 +43,7 @@ pub fn show(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Review
     let reviewed = reviewed(ctx, team, name, &CancelToken::default())?;
     let comments = placed(ctx, team, name, &reviewed.snapshot)?;
     let task = task_in_review(team, name)?;
-    let repository = repository(ctx, &checkout_of(team, name)?);
+    let repository = repository(ctx, &checkout_of(ctx, team, name)?);
     let files = repository.changed_files(&reviewed.base, &reviewed.snapshot)?;
     let mut review = team.review()?;
     let checks = checks::results(team, &review, &reviewed)?;

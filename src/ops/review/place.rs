@@ -50,7 +50,7 @@ pub fn find(
     given: &GivenPlace,
     side: LineSide,
 ) -> Result<CommentPlace, OpsError> {
-    let checkout = checkout_of(team, &reviewed.name)?;
+    let checkout = checkout_of(ctx, team, &reviewed.name)?;
     let repository = repository(ctx, &checkout);
     let path = as_git_names_it(&given.path, &checkout.path);
     let old = repository.file_at(&reviewed.base, &path)?;

@@ -73,8 +73,9 @@ fn end_task(
     Some(ended.map_err(|e| (id, e)))
 }
 
-fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<(), OpsError> {
-    let ctx = Context {
+/// Returns the context of the run's own commands.
+fn context(run: &LauncherRun) -> Context {
+    Context {
         store: run.store.clone(),
         speaker: run.member.clone(),
         caller: Caller {
@@ -82,7 +83,11 @@ fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<(
             cwd: run.command.cwd.clone(),
             exe: env::current_exe().unwrap_or_else(|_| PathBuf::from("phalanx")),
         },
-    };
+    }
+}
+
+fn complete(run: &LauncherRun, id: TaskId, outcome: &CommandOutcome) -> Result<(), OpsError> {
+    let ctx = context(run);
     let hooks = hooks::load_hooks(&ctx, &run.team);
     let step = TaskStep::with_outcome(TaskAction::Complete, outcome);
     match task::act(&ctx, &run.team, &hooks, id, &run.member, &step) {
@@ -136,7 +141,7 @@ fn leave(run: &LauncherRun, exit: &ExitRecord) {
         cause: Cause::Ended { code: exit.code },
         reason: exit.describe(),
     };
-    if let Err(e) = remove::remove(&run.team, &[removal]) {
+    if let Err(e) = remove::remove(&context(run), &run.team, &[removal]) {
         run.print(&format!("it could not leave the team: {e}"));
     }
 }

@@ -149,7 +149,7 @@ fn remove_ended(
         }
     }
     if !gone.is_empty() {
-        remove::remove(team, &gone)?;
+        remove::remove(ctx, team, &gone)?;
     }
     done.removed.extend(gone.into_iter().map(|one| one.name));
     Ok(())

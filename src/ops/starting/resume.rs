@@ -1,6 +1,7 @@
 //! `resume`: restarts members whose runs ended without a request, as they were, with what their
 //! programs need to continue.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::hosts;
 use crate::members::lead;
 use crate::members::{presence, profiles};
 use crate::starting::spawn;
+use crate::team::worktree;
 use crate::{Context, OpsError};
 use launcher::sessions;
 use model::id::MemberName;
@@ -18,7 +20,6 @@ use model::members::lifecycle::MemberState;
 use model::members::record::MemberRecord;
 use model::team::event::{Event, EventKind};
 use model::team::host::HostChoice;
-use model::team::settings::Settings;
 use model::team::worktree::{Checkout, WorktreeRequest};
 use model::{text, wire};
 use store::TeamStore;
@@ -63,7 +64,8 @@ pub fn specs(
     names: &[MemberName],
     session: Option<&str>,
 ) -> Result<Vec<RestartSpecs>, OpsError> {
-    let settings = team.settings()?.unwrap_or_else(|| Settings::by_hand(usize::MAX));
+    // First, because a record follows its worktree.
+    let checkouts = worktree::checkouts(ctx, team)?;
     if let [name] = names
         && let Some(spec) = never_started(team, name)?
     {
@@ -73,7 +75,7 @@ pub fn specs(
     let records = ended(ctx, team, names)?;
     let journal = team.events()?;
     let restart = |record: &MemberRecord| {
-        let last = relaunch_spec(ctx, record, checkout_of(&settings, record))?;
+        let last = relaunch_spec(ctx, record, checkout_of(&checkouts, record))?;
         let profile = profiles::find(ctx, &record.request.profile)?;
         let had = last_session(team, record).filter(|_| session.is_none() && profile.can_resume());
         let in_session = |session: Option<&str>| with_session(&last, record, session, &journal);
@@ -94,12 +96,17 @@ pub fn specs(
 /// Checks that members which may still run can be started again, before they are stopped for that.
 ///
 /// # Errors
-/// As [`specs`]; the error that their start would return.
+/// As [`specs`]; [`OpsError::Worktree`] for a worktree that cannot be used; the error that their
+/// start would return.
 pub fn check(ctx: &Context, team: &TeamStore, names: &[MemberName]) -> Result<(), OpsError> {
-    let settings = team.settings()?.unwrap_or_else(|| Settings::by_hand(usize::MAX));
+    let checkouts = worktree::checkouts(ctx, team)?;
     let spec = |name| {
         let record = started_record(team, name)?;
-        relaunch_spec(ctx, &record, checkout_of(&settings, &record))
+        let checkout = checkout_of(&checkouts, &record);
+        if let Some(had) = checkout.filter(|_| record.other_host().is_none()) {
+            worktree::is_usable(&worktree::repository(ctx, had), had)?;
+        }
+        relaunch_spec(ctx, &record, checkout)
     };
     let specs = names.iter().map(spec).collect::<Result<Vec<_>, OpsError>>()?;
     spawn::check_again(ctx, team, &specs)
@@ -115,8 +122,11 @@ fn never_started(team: &TeamStore, name: &MemberName) -> Result<Option<LaunchSpe
 }
 
 /// Returns the worktree in which the run worked.
-fn checkout_of<'s>(settings: &'s Settings, record: &MemberRecord) -> Option<&'s Checkout> {
-    settings.checkouts.get(&record.name).filter(|had| had.path == record.request.cwd)
+fn checkout_of<'c>(
+    checkouts: &'c BTreeMap<MemberName, Checkout>,
+    record: &MemberRecord,
+) -> Option<&'c Checkout> {
+    checkouts.get(&record.name).filter(|had| had.path == record.request.cwd)
 }
 
 /// Restarts one member as it was, in its last session if that can be resumed.
@@ -307,6 +317,7 @@ mod tests {
     use model::id::TeamName;
     use model::members::launch::{Demand, Template};
     use model::team::Team;
+    use model::team::settings::Settings;
     use model::time::Timestamp;
     use store::Store;
 

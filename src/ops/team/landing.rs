@@ -112,7 +112,7 @@ fn plan(
     name: &MemberName,
     request: &LandRequest,
 ) -> Result<LandingPlan, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     must_be_here(team, name, &checkout)?;
     let repository = repository(ctx, &checkout);
     let found = match &checkout.copy {

@@ -10,14 +10,15 @@ use serde::Serialize;
 use crate::hosts::away::AwayWorktree;
 use crate::members::status;
 use crate::{Context, OpsError};
-use model::id::{HostName, MemberName};
+use model::id::{HostName, Incarnation, MemberName};
+use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
 use model::team::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
 use store::TeamStore;
-use sys::failpoint;
-use worktree::{BuiltWorktree, HostRepository, RemovalOutcome, Repository};
+use sys::{failpoint, fs};
+use worktree::{BuiltWorktree, HostRepository, RemovalOutcome, Repository, WorktreeError};
 
 pub use worktree::Preview;
 
@@ -49,13 +50,86 @@ pub struct Removal {
 /// # Errors
 /// Files of the team that cannot be read.
 pub fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
-    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let mut hosts = UnreachableHosts::default();
     let standing = |(name, checkout): (MemberName, Checkout)| {
         let condition = hosts.attempt(&checkout, || condition(ctx, team, &name, &checkout));
         Standing { name, checkout, condition }
     };
-    Ok(all.into_iter().map(standing).collect())
+    Ok(checkouts(ctx, team)?.into_iter().map(standing).collect())
+}
+
+/// Returns the worktrees on record. The record follows what git says about those of this machine.
+///
+/// # Errors
+/// Files of the team that cannot be read.
+pub(crate) fn checkouts(
+    ctx: &Context,
+    team: &TeamStore,
+) -> Result<BTreeMap<MemberName, Checkout>, OpsError> {
+    let mut all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    all.iter_mut().for_each(|(name, checkout)| follow(ctx, team, name, checkout));
+    Ok(all)
+}
+
+/// Corrects a worktree that git has elsewhere, its record, and that of its member.
+fn follow(ctx: &Context, team: &TeamStore, name: &MemberName, checkout: &mut Checkout) {
+    // The operation on the worktree reports what is wrong.
+    let Some(Ok(now)) = here(ctx, team, name, checkout).map(|here| here.follow(checkout)) else {
+        return;
+    };
+    let had = std::mem::replace(checkout, now);
+    if had == *checkout {
+        return;
+    }
+    // A record that cannot be written follows with the next command.
+    let _ = team.change_settings(|settings| {
+        if let Some(known) = settings.checkouts.get_mut(name).filter(|known| **known == had) {
+            known.clone_from(checkout);
+        }
+    });
+    if let Ok(Some(record)) = team.member_record(name)
+        && record.request.cwd == had.path
+    {
+        let moved = |record: &mut MemberRecord| record.request.cwd.clone_from(&checkout.path);
+        let _ = team.change_record(name, &record.incarnation, moved);
+    }
+}
+
+/// Returns the repository of a worktree that is complete and, as its repository, on this machine.
+fn here(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    checkout: &Checkout,
+) -> Option<Repository> {
+    let is_here = checkout.copy.is_none() && must_be_here(team, name, checkout).is_ok();
+    (is_here && !checkout.is_unfinished).then(|| repository(ctx, checkout))
+}
+
+/// Unlocks the worktree of a run that has ended, unless a newer one has begun. One that stays locked
+/// by phalanx can be removed by it all the same.
+pub(crate) fn unlock(ctx: &Context, team: &TeamStore, name: &MemberName, run: &Incarnation) {
+    let is_last = team.member_record(name).is_ok_and(|last| last.is_some_and(|last| last.is(run)));
+    let settings = team.settings().ok().flatten().filter(|_| is_last);
+    if let Some(had) = settings.and_then(|mut settings| settings.checkouts.remove(name))
+        && let Some(here) = here(ctx, team, name, &had)
+    {
+        let _ = here.unlock(&had);
+    }
+}
+
+/// Returns true if a member can go on in a worktree, and false if it needs a new one.
+///
+/// # Errors
+/// [`OpsError::Worktree`] for one that git no longer knows, or whose commits have no directory.
+pub(crate) fn is_usable(repository: &Repository, had: &Checkout) -> Result<bool, OpsError> {
+    let path = had.path.clone();
+    match repository.condition(had)? {
+        Condition::Gone | Condition::Missing | Condition::Unfinished => Ok(false),
+        Condition::Foreign => Err(WorktreeError::NotAWorktree { path }.into()),
+        _ if !fs::is_dir(Path::new(&path)) => Err(WorktreeError::NoDirectory { path }.into()),
+        _ => Ok(true),
+    }
 }
 
 /// The hosts that could not be reached, so that each is waited for once.
@@ -103,7 +177,7 @@ fn condition(
 /// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
 /// repository is not here; [`OpsError::Worktree`] if git cannot try it; failures of its host.
 pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Preview, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     must_be_here(team, name, &checkout)?;
     match &checkout.copy {
         Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.preview(),
@@ -129,7 +203,7 @@ pub(crate) fn not_managed(team: &TeamStore) -> OpsError {
 /// runs; [`OpsError::RepositoryElsewhere`] if its repository is not here; [`OpsError::Worktree`] if
 /// git fails; failures of its host.
 pub fn remove(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Removal, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
         return Err(OpsError::refused(
             format!("worktree {} is in use: `{name}` is still running", checkout.path),
@@ -142,7 +216,7 @@ pub fn remove(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Remo
 /// Removes all worktrees whose removal loses no work. Returns those that stay, or whose branch
 /// stays. One whose condition git cannot tell stays.
 pub fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
-    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let all = checkouts(ctx, team)?;
     let mut hosts = UnreachableHosts::default();
     let removal = |(name, checkout): (&MemberName, &Checkout)| {
         hosts
@@ -198,13 +272,21 @@ fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
     }
 }
 
-pub(crate) fn checkout_of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
+/// Returns the worktree of a member, as [`checkouts`] does.
+pub(crate) fn checkout_of(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Checkout, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
-    found.map(|(_, checkout)| checkout.clone()).ok_or_else(|| OpsError::NoWorktree {
+    let (known, checkout) = found.ok_or_else(|| OpsError::NoWorktree {
         name: name.clone(),
         known: all.keys().cloned().collect(),
-    })
+    })?;
+    let mut checkout = checkout.clone();
+    follow(ctx, team, known, &mut checkout);
+    Ok(checkout)
 }
 
 pub(crate) fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
@@ -296,14 +378,11 @@ pub(crate) fn obtain(
                 let copy = HostRepository::at(Path::new(&copy.path), &ctx.caller.env);
                 is_usable_on_host(&copy, &had)?
             }
-            None => match repository.condition(&had)? {
-                Condition::Gone | Condition::Missing | Condition::Unfinished => {
-                    repository.remove(&had)?;
-                    false
-                }
-                _ => true,
-            },
+            None => is_usable(repository, &had)?,
         };
+        if !is_usable && had.copy.is_none() {
+            repository.remove(&had)?;
+        }
         if is_usable && is_same {
             return Ok(ObtainedWorktree { checkout: had, is_new: false, warning: None });
         }
@@ -365,6 +444,7 @@ fn make(
         // What cannot be removed stays on record.
         team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
     }
+    built
 }
 
 /// Returns true if a worktree of this host can be used again. The entry of a deleted one is
@@ -402,4 +482,3 @@ pub(crate) fn abandon(
         Some(why) => Err(OpsError::Failed { problem: format!("{} was kept: {why}", made.path) }),
     }
 }
-    built

@@ -45,7 +45,7 @@ pub fn open(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<PullRequestReport, OpsError> {
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     must_be_here(team, name, &checkout)?;
     let repository = repository(ctx, &checkout);
     let (snapshot, _) = snapshot_of(ctx, team, &repository, &checkout)?;

@@ -48,7 +48,7 @@ pub fn sync(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<SyncRe
             format!("open one: `phalanx review {name} --pr`"),
         )
     })?;
-    let checkout = checkout_of(team, name)?;
+    let checkout = checkout_of(ctx, team, name)?;
     let reviewed = reviewed(ctx, team, name, &CancelToken::default())?;
     let forge = Forge::new(ctx, known.tool, Path::new(&checkout.repository))?;
     let found = forge.request(known.number)?;

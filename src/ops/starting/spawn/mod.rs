@@ -25,6 +25,7 @@ use std::time::Duration;
 use crate::mail::post::Post;
 use crate::members::backends;
 use crate::members::{budget, depth};
+use crate::team::worktree;
 use crate::{Context, Kind, OpsError};
 use model::id::MemberName;
 use model::members::launch::LaunchSpec;
@@ -139,6 +140,10 @@ pub fn spawn(
     options: &SpawnOptions,
 ) -> Result<SpawnReport, OpsError> {
     depth::must_allow(ctx)?;
+    if specs.iter().any(|spec| spec.worktree.is_some()) {
+        // Before the settings are read, because a record follows its worktree.
+        worktree::checkouts(ctx, team)?;
+    }
     let batch = BatchContext::read(ctx, team, options)?;
     budget::must_allow(team, &batch.settings, specs)?;
     let hosts = elsewhere::hosts_of(&batch, specs)?;

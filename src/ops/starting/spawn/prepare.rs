@@ -236,11 +236,11 @@ fn new_start(
             None => batch.settings.worktree.dir.as_deref(),
         };
         let new = || repository.place(dir, &worktree::title(batch.team, &name));
-        // A member that was renamed keeps the place of its worktree.
+        // A member that was renamed keeps the place of its worktree, and so does a moved worktree.
         let had = batch.settings.checkouts.get(&name).filter(|had| {
-            let is_branch = WorktreeRequest::Branch(had.branch.clone());
+            let is_its = |wanted: &WorktreeRequest| wanted.branch(&had.branch) == had.branch;
             let top = had.copy.as_ref().map_or(&had.repository, |copy| &copy.path);
-            spec.worktree.as_ref() == Some(&is_branch) && Path::new(top) == repository.top()
+            spec.worktree.as_ref().is_some_and(is_its) && Path::new(top) == repository.top()
         });
         had.map_or_else(|| new().to_string_lossy().into_owned(), |had| had.path.clone())
     });
@@ -365,8 +365,14 @@ pub(super) fn write_files(
                 path: Path::new(&start.member.cwd),
             };
             let obtained = worktree::obtain(batch.ctx, team, repository, &wanted)?;
-            start.new_checkout = obtained.is_new.then_some(obtained.checkout);
+            let checkout = obtained.checkout;
+            start.new_checkout = obtained.is_new.then(|| checkout.clone());
             start.warnings.extend(obtained.warning);
+            // Nobody else uses a host's copy of a repository.
+            if checkout.copy.is_none() {
+                let user = format!("`{}` of team `{}` works in it", wanted.name, team.name());
+                repository.lock(&checkout, &user)?;
+            }
         }
         team.make_workspace(&batch.settings.workspace, &launch.chat())?;
         account::link(team, &start.record)?;

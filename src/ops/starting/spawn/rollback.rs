@@ -30,6 +30,7 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
         let run = &one.record.incarnation;
         add_failure(left, "pane or terminal", ended.map(drop));
+        worktree::unlock(ctx, team, &one.record.name, run);
         if let Some(made) = &one.new_checkout {
             add_failure(left, "worktree", worktree::abandon(ctx, team, &one.record.name, made));
         }
