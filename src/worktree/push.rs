@@ -19,7 +19,9 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Exec`] if git cannot be run or times out.
     pub fn main_branch(&self) -> Result<Option<String>, WorktreeError> {
-        self.git.ask(&["symbolic-ref", "--quiet", "--short", "HEAD"])
+        // Not abbreviated by git: a tag of the same name would change it.
+        let head = self.git.ask(&["symbolic-ref", "--quiet", "HEAD"])?;
+        Ok(head.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned)))
     }
 
     /// Returns the remote to which git pushes from the branch `main`, or `origin`.

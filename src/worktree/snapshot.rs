@@ -111,6 +111,29 @@ fn parse_status(output: &[u8]) -> WorktreeStatus {
     status
 }
 
+/// Performs `work` with git on a copy of the index.
+pub(super) fn on_index_copy<T>(
+    git: &Git,
+    work: impl FnOnce(Git) -> Result<T, WorktreeError>,
+) -> Result<T, WorktreeError> {
+    let args = ["rev-parse", "--path-format=absolute", "--git-path", "index", "--git-common-dir"];
+    let paths = git.get("ask git for the index", &args)?;
+    let mut paths = paths.lines().map(PathBuf::from);
+    let (Some(index), Some(dir)) = (paths.next(), paths.next()) else {
+        return Err(unexpected("ask git for the index", &args.join(" ")));
+    };
+    let copy = dir.join(format!("phalanx-{}.index", rand::token()));
+    // Git compares times of files with that of the index, so the copy keeps it.
+    let copied = fs::copy_new(&index, &copy).map_err(WorktreeError::from);
+    let done = copied.and_then(|_| work(git.with("GIT_INDEX_FILE", &copy)));
+    // A git that was killed leaves its lock file.
+    let lock = copy.with_extension("index.lock");
+    let (removed, _) = (fs::remove_file(&copy), fs::remove_file(&lock));
+    let done = done?;
+    removed?;
+    Ok(done)
+}
+
 /// Git in a worktree. Clean filters are switched off as they fail, such as that of Git LFS where it
 /// is not installed: git itself stops at the first file of such a filter.
 struct Stager {
@@ -135,24 +158,11 @@ impl Stager {
 
     /// Commits all files on top of `head`. Returns the commit and the number of changed files.
     fn commit(&mut self, head: &str, new_files: Vec<u8>) -> Result<(String, usize), WorktreeError> {
-        let args =
-            ["rev-parse", "--path-format=absolute", "--git-path", "index", "--git-common-dir"];
-        let paths = self.git.get("ask git for the index", &args)?;
-        let mut paths = paths.lines().map(PathBuf::from);
-        let (Some(index), Some(dir)) = (paths.next(), paths.next()) else {
-            return Err(unexpected("ask git for the index", &args.join(" ")));
-        };
-        let copy = dir.join(format!("phalanx-{}.index", rand::token()));
-        let (lock, plain) = (copy.with_extension("index.lock"), self.git.clone());
-        // Git compares times of files with that of the index, so the copy keeps it.
-        let staged = fs::copy_new(&index, &copy).map_err(WorktreeError::from).and_then(|_| {
-            self.git = plain.with("GIT_INDEX_FILE", &copy);
+        let plain = self.git.clone();
+        let tree = on_index_copy(&plain, |git| {
+            self.git = git;
             self.stage(&new_files)
-        });
-        // A git that was killed leaves its lock file.
-        let (removed, _) = (fs::remove_file(&copy), fs::remove_file(&lock));
-        let tree = staged?;
-        removed?;
+        })?;
         self.git = plain;
         let changed = ["diff-tree", "-r", "-z", "--name-only", "--ignore-submodules=none", head];
         let changed =
