@@ -369,7 +369,7 @@ impl<'a> LeadDriver<'a> {
         self.sweep = Deadline::after(SWEEP);
         if self.state.leads() {
             // A failed cleanup is retried at the next sweep.
-            let _ = ops::starting::recover::sweep(self.team);
+            let _ = ops::starting::recover::sweep(self.ctx, self.team);
             self.check_hosts();
         }
         self.read(&Topic::Everything)

@@ -5,7 +5,6 @@ pub mod claude_settings;
 pub(crate) mod foreign_lead;
 pub mod foreign_members;
 pub mod hooks;
-pub mod landing;
 pub mod lease;
 pub mod project;
 pub mod transfer;

@@ -67,6 +67,9 @@ pub enum WorktreeError {
     /// Commits after those that have landed would be lost.
     #[error("{into} has got other commits since")]
     Moved { into: String },
+    /// The commits belong to a branch that is not checked out.
+    #[error("{dir} has {now} checked out, and the commits are for {branch}")]
+    OtherBranch { dir: String, branch: String, now: String },
     #[error(transparent)]
     Exec(#[from] ExecError),
     #[error(transparent)]

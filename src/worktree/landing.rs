@@ -1,21 +1,26 @@
 //! Lands the commits of a worktree on the branch of the main working directory: builds the commit
 //! beside all checkouts, then moves the branch by a fast-forward in its own checkout, never under
-//! it. Only commits that the caller has named are landed.
+//! it. Takes them back in the same way. Only commits that the caller has named are landed.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use super::error::WorktreeError;
 use super::git;
 use super::repository::Repository;
+use super::snapshot::on_index_copy;
 use model::team::worktree::{Checkout, LandedWork, LandingKind};
 use model::text;
 use sys::clock::{self, Deadline};
 use sys::lock::Gate;
+use sys::{failpoint, fs};
 
 /// Maximum number of subjects in the message of a squash.
 const SUBJECTS: usize = 50;
 
+/// The file in the repository that landings lock.
+const LOCK: &str = "phalanx-landing";
 /// Time to wait for the end of another landing in the same repository.
 const LANDING: Duration = Duration::from_secs(60);
 /// Time for which another git command may hold the index, and the pause between two attempts.
@@ -61,7 +66,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::NothingToLand`]; [`WorktreeError::Conflicts`] with the files;
-    /// [`WorktreeError::Git`] if git refuses.
+    /// [`WorktreeError::Git`] if git refuses, or the main working directory has changes in the way.
     pub fn prepare(
         &self,
         checkout: &Checkout,
@@ -92,55 +97,202 @@ impl Repository {
         if new == old {
             return Err(WorktreeError::NothingToLand { into: self.main_name()? });
         }
-        Ok(LandedWork { head: head.to_owned(), old: old.to_owned(), new, kind: landing.kind })
+        self.must_be_able_to_move(what, old, &new)?;
+        let (head, old, branch) = (head.to_owned(), old.to_owned(), self.main_branch()?);
+        Ok(LandedWork { head, old, new, kind: landing.kind, branch })
     }
 
-    /// Moves the branch of the main working directory to a prepared commit.
+    /// Moves the branch of the main working directory to a prepared commit. Index and files are as
+    /// they were if that fails. Finishes what a process that was killed has begun.
     ///
     /// # Errors
     /// [`WorktreeError::Moved`] if the branch has got other commits since;
-    /// [`WorktreeError::Git`] if the main working directory has changes in the same files. Nothing
-    /// is changed then.
+    /// [`WorktreeError::OtherBranch`] if another one is checked out; [`WorktreeError::Git`] if the
+    /// main working directory has changes in the same files.
     pub fn land(&self, landed: &LandedWork) -> Result<(), WorktreeError> {
-        let what = "land the commits";
-        self.must_be_at(&landed.old, what)?;
-        if self.is_bare()? {
-            return self.move_bare(what, &landed.old, &landed.new);
-        }
-        // Refuses if the branch has moved meanwhile.
-        let merge = ["merge", "--ff-only", "--quiet", "--no-stat", &landed.new];
-        let Err(problem) = self.change_checkout(what, &merge) else { return Ok(()) };
-        let moved = self.must_be_at(&landed.old, what);
-        if moved.is_err() {
-            // Staged changes of the person can prevent it, and then stop the next attempt, too.
-            let _ = self.follow_branch(what, landed);
-        }
-        moved.and(Err(problem))
+        let LandedWork { old, new, branch, .. } = landed;
+        self.move_branch("land the commits", branch.as_deref(), old, new, true)
     }
 
-    /// Brings index and files to a commit of the person that has moved the branch meanwhile. Git
-    /// writes those of the landing before it moves the branch, with the files of the person's commit
-    /// in their earlier state: the next commit would revert both.
+    /// Checks whether landed commits could be taken back now, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`Repository::take_back`].
+    pub fn may_take_back(&self, landed: &LandedWork) -> Result<(), WorktreeError> {
+        let what = "take the commits back";
+        self.must_be_at(landed.branch.as_deref(), &landed.new, what)?;
+        self.must_be_able_to_move(what, &landed.new, &landed.old)
+    }
+
+    /// Takes landed commits off the branch of the main working directory again. What is staged or
+    /// changed in other files stays. Otherwise as [`Repository::land`].
+    ///
+    /// # Errors
+    /// As [`Repository::land`].
+    pub fn take_back(&self, landed: &LandedWork) -> Result<(), WorktreeError> {
+        let LandedWork { old, new, branch, .. } = landed;
+        self.move_branch("take the commits back", branch.as_deref(), new, old, false)
+    }
+
+    /// Returns true if the branch on which the commits landed has them.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git fails.
+    pub fn has_landed(&self, landed: &LandedWork) -> Result<bool, WorktreeError> {
+        let tip = match &landed.branch {
+            Some(branch) => self.tip(branch)?,
+            None => Some(self.main_commit()?),
+        };
+        tip.map_or(Ok(false), |tip| self.is_ancestor(&landed.new, &tip))
+    }
+
+    /// Counts the commits of the main branch after a landing.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git fails.
+    pub fn commits_after(&self, landed: &LandedWork) -> Result<usize, WorktreeError> {
+        self.count(&["rev-list", "--count", "HEAD", "--not", &landed.new, "--"])
+    }
+
+    fn move_branch(
+        &self,
+        what: &str,
+        branch: Option<&str>,
+        from: &str,
+        to: &str,
+        is_forward: bool,
+    ) -> Result<(), WorktreeError> {
+        self.must_be_at(branch, from, what)?;
+        let name = branch.map_or("HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
+        let reason = format!("phalanx: {what}");
+        // Refuses if the branch has moved meanwhile, as a fast-forward does.
+        let update = ["update-ref", "-m", &reason, &name, to, from];
+        if self.is_bare()? {
+            return self.git.get(what, &update).map(drop);
+        }
+        let changed = self.names(what, &["diff-files"])?;
+        let moved = if is_forward {
+            let options = ["--ff-only", "--no-overwrite-ignore", "--quiet", "--no-stat"];
+            self.change_checkout(what, &[&["merge"], &options[..], &[to]].concat())
+        } else {
+            // Without it, a file that was only touched counts as changed.
+            let _ = self.change_checkout(what, &["update-index", "-q", "--refresh"]);
+            let files = self.change_checkout(what, &["read-tree", "-m", "-u", from, to]);
+            failpoint::hit("undo.files");
+            files.and_then(|()| self.git.get(what, &update).map(drop))
+        };
+        let now = self.main_branch()?;
+        let is_other = branch.is_some() && now.as_deref() != branch;
+        match moved {
+            Ok(()) if is_other && is_forward => {
+                // The person has checked out another branch, which got the commits.
+                let before = self.git.get(what, &["rev-parse", "--verify", "ORIG_HEAD"])?;
+                self.move_branch(what, now.as_deref(), to, before.trim_end(), false)?;
+                self.must_be_at(branch, from, what)
+            }
+            Ok(()) if is_other => self.follow_branch(what, from, to),
+            Ok(()) => Ok(()),
+            Err(problem) => {
+                // Staged changes of the person can prevent it, and then stop the next attempt, too.
+                let _ = self.follow_branch(what, from, to);
+                self.must_be_at(branch, from, what)?;
+                let _ = self.restore_files(what, from, to, &changed);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Checks that the person's index and files do not prevent a move of the branch.
+    fn must_be_able_to_move(&self, what: &str, from: &str, to: &str) -> Result<(), WorktreeError> {
+        if self.is_bare()? {
+            return Ok(());
+        }
+        let ours = self.names(what, &["diff-tree", "-r", from, to])?;
+        // Git accepts a staged change that is the same, and a failure would then drop it. It
+        // overwrites a file that it ignores.
+        let staged = self.names(what, &["diff-index", "--cached", from])?;
+        let added = self.names(what, &["diff-tree", "-r", "--diff-filter=A", from, to])?;
+        let is_file = |path: &Path| fs::exists(path) && !fs::is_dir(path);
+        let mut files = added.iter().filter(|name| is_file(&self.top.join(name)));
+        if let Some(name) = ours.intersection(&staged).next().or_else(|| files.next()) {
+            return Err(WorktreeError::Git {
+                what: what.to_owned(),
+                message: format!(
+                    "{} of the main working directory is in the way",
+                    text::line(name)
+                ),
+                hint: Some("commit it, unstage it or move it away, and run this again".to_owned()),
+            });
+        }
+        on_index_copy(&self.git, |git| {
+            git.call(&["update-index", "-q", "--refresh"])?;
+            git.get(what, &["read-tree", "--dry-run", "-m", "-u", from, to]).map(drop)
+        })
+    }
+
+    /// Restores the files that git has written or removed before it failed, as on a full disk, except
+    /// those that were changed `before`, and files above 1 GiB. Other content is the person's.
+    fn restore_files(
+        &self,
+        what: &str,
+        from: &str,
+        to: &str,
+        before: &BTreeSet<String>,
+    ) -> Result<(), WorktreeError> {
+        let changed = self.names(what, &["diff-files"])?;
+        let added = self.names(what, &["diff-tree", "-r", "--diff-filter=A", from, to])?;
+        let mut lost = Vec::new();
+        let ours = self.names(what, &["diff-tree", "-r", from, to])?;
+        let new = added.iter().filter(|name| fs::exists(&self.top.join(name)));
+        for name in ours.intersection(&(&changed - before)).chain(new) {
+            let (path, is_new) = (self.top.join(name), added.contains(name));
+            let args = ["cat-file", "--filters", &format!("{to}:{name}")];
+            let ours = self.git.feed_within(&args, Vec::new(), 1 << 30)?;
+            let is_ours = match fs::read(&path, 1 << 30) {
+                Ok(Some(now)) => ours.code == Some(0) && ours.stdout.starts_with(&now),
+                Ok(None) => true,
+                Err(_) => false,
+            };
+            if is_ours && is_new {
+                fs::remove_file(&path)?;
+            } else if is_ours {
+                lost.extend([name.as_bytes(), b"\0"].concat());
+            }
+        }
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let restore = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
+        git::take_stdout(what, self.git.feed(&restore, lost)?).map(drop)
+    }
+
+    /// Returns the names of files that a command of git for differences lists.
+    fn names(&self, what: &str, args: &[&str]) -> Result<BTreeSet<String>, WorktreeError> {
+        let args = [args, &["-z", "--name-only", "--no-renames"]].concat();
+        let listed = self.git.get(what, &args)?;
+        Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Brings index and files from a commit to which they were moved to that of HEAD: the one before,
+    /// or a commit of the person that has moved the branch meanwhile. Git writes index and files
+    /// before it moves the branch, with those of the person's commit in their earlier state: the
+    /// next commit would revert both.
     pub(super) fn follow_branch(
         &self,
         what: &str,
-        landed: &LandedWork,
+        from: &str,
+        to: &str,
     ) -> Result<(), WorktreeError> {
-        let names = |args: &[&str]| -> Result<BTreeSet<String>, WorktreeError> {
-            let listed =
-                self.git.get(what, &[args, &["-z", "--name-only", "--no-renames"]].concat())?;
-            Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
-        };
-        let mut behind = names(&["diff-tree", "-r", &landed.old, "HEAD"])?;
-        let staged = names(&["diff-index", "--cached", &landed.new])?;
-        let ours = names(&["diff-tree", "-r", &landed.old, &landed.new])?;
+        let mut behind = self.names(what, &["diff-tree", "-r", from, "HEAD"])?;
+        let staged = self.names(what, &["diff-index", "--cached", to])?;
+        let ours = self.names(what, &["diff-tree", "-r", from, to])?;
         behind.retain(|name| !staged.contains(name) && !ours.contains(name));
         if !behind.is_empty() {
             let mut reset = vec!["--literal-pathspecs", "reset", "--quiet", "HEAD", "--"];
             reset.extend(behind.iter().map(String::as_str));
             self.change_checkout(what, &reset)?;
         }
-        self.change_checkout(what, &["read-tree", "-m", "-u", &landed.new, "HEAD"])
+        self.change_checkout(what, &["read-tree", "-m", "-u", to, "HEAD"])
     }
 
     /// Keeps other landings of this repository away until the lock is dropped. The system releases
@@ -149,12 +301,20 @@ impl Repository {
     /// # Errors
     /// [`WorktreeError::Git`] if another landing takes too long.
     pub fn lock_landings(&self) -> Result<Gate, WorktreeError> {
-        let gate = Gate::open(&self.git.own_path("phalanx-landing")?, LANDING);
+        let gate = Gate::open(&self.git.own_path(LOCK)?, LANDING);
         gate.map_err(|e| WorktreeError::Git {
             what: "begin the landing".to_owned(),
             message: e.to_string(),
             hint: Some("another one in this repository has not ended".to_owned()),
         })
+    }
+
+    /// As [`Repository::lock_landings`], but returns `None` at once if the lock is not free.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git fails.
+    pub fn try_lock_landings(&self) -> Result<Option<Gate>, WorktreeError> {
+        Ok(Gate::try_open(&self.git.own_path(LOCK)?).ok().flatten())
     }
 
     /// Runs a command that changes index and files. Retries while another git command holds the
@@ -171,20 +331,6 @@ impl Repository {
                 done => return done.map(drop),
             }
         }
-    }
-
-    /// Takes landed commits off the branch of the main working directory again.
-    ///
-    /// # Errors
-    /// [`WorktreeError::Moved`] if the branch has got other commits since; [`WorktreeError::Git`]
-    /// if the main working directory has changes in the same files. Nothing is changed then.
-    pub fn take_back(&self, landed: &LandedWork) -> Result<(), WorktreeError> {
-        let what = "take the commits back";
-        self.must_be_at(&landed.new, what)?;
-        if self.is_bare()? {
-            return self.move_bare(what, &landed.new, &landed.old);
-        }
-        self.change_checkout(what, &["reset", "--keep", "--quiet", &landed.old])
     }
 
     /// Returns the commit that `given` names, which `head` must contain, and the number of later
@@ -234,10 +380,13 @@ impl Repository {
         checkout: &'c Checkout,
         head: &str,
     ) -> Result<Option<&'c str>, WorktreeError> {
-        let Some(landed) = &checkout.landed else { return Ok(None) };
-        let is_base =
-            self.is_ancestor(&landed.head, head)? && self.is_ancestor(&landed.new, "HEAD")?;
-        Ok(is_base.then_some(landed.head.as_str()))
+        for landed in checkout.landings() {
+            if self.is_ancestor(&landed.new, "HEAD")? {
+                let is_base = self.is_ancestor(&landed.head, head)?;
+                return Ok(is_base.then_some(landed.head.as_str()));
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the last landed commit of a worktree, if a branch other than its own still has what
@@ -247,12 +396,15 @@ impl Repository {
         checkout: &'c Checkout,
         own: &[&str],
     ) -> Result<Option<&'c str>, WorktreeError> {
-        let Some(landed) = &checkout.landed else { return Ok(None) };
-        let args =
-            ["for-each-ref", "--format=%(refname:short)", "--contains", &landed.new, "refs/heads"];
-        let branches = self.git.ask(&args)?.unwrap_or_default();
-        let is_kept = branches.lines().any(|branch| !own.contains(&branch));
-        Ok(is_kept.then_some(landed.head.as_str()))
+        for landed in checkout.landings() {
+            let format = "--format=%(refname:short)";
+            let args = ["for-each-ref", format, "--contains", &landed.new, "refs/heads"];
+            let branches = self.git.ask(&args)?.unwrap_or_default();
+            if branches.lines().any(|branch| !own.contains(&branch)) {
+                return Ok(Some(&landed.head));
+            }
+        }
+        Ok(None)
     }
 
     fn merged_tree_without_conflict(
@@ -369,17 +521,26 @@ impl Repository {
         Ok(self.git.ask(&["rev-parse", "--is-bare-repository"])?.as_deref() == Some("true"))
     }
 
-    /// Refuses if the main working directory has another commit than this.
-    fn must_be_at(&self, commit: &str, what: &str) -> Result<(), WorktreeError> {
+    /// Refuses if the main working directory has another branch than this, or another commit.
+    fn must_be_at(
+        &self,
+        branch: Option<&str>,
+        commit: &str,
+        what: &str,
+    ) -> Result<(), WorktreeError> {
+        if let Some(branch) = branch
+            && self.main_branch()?.as_deref() != Some(branch)
+        {
+            return Err(WorktreeError::OtherBranch {
+                dir: self.top.display().to_string(),
+                branch: branch.to_owned(),
+                now: self.main_name()?,
+            });
+        }
         let head = self.git.get(what, &["rev-parse", "--verify", "HEAD^{commit}"])?;
         if head.trim_end() != commit {
             return Err(WorktreeError::Moved { into: self.main_name()? });
         }
         Ok(())
-    }
-
-    /// Moves the branch of a bare repository, if it still is at `old`.
-    fn move_bare(&self, what: &str, old: &str, new: &str) -> Result<(), WorktreeError> {
-        self.git.get(what, &["update-ref", "HEAD", new, old]).map(drop)
     }
 }

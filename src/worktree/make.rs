@@ -98,7 +98,8 @@ impl Repository {
             is_unfinished: true,
             origin: None,
             copy: None,
-            landed: None,
+            landed: Vec::new(),
+            landing: None,
             merged: None,
         })
     }

@@ -65,6 +65,7 @@ mod interop;
 mod interrupted;
 mod iterm2;
 mod joints;
+mod landing_crash;
 mod launcher;
 mod lead;
 mod learn;

@@ -614,7 +614,10 @@ fn rv_01_work_lands_as_checked_and_is_taken_back() {
         assert_eq!(git(&stage, "work", &["rev-parse", "HEAD"]), before);
         assert_eq!(read("a.txt").as_deref(), Some("one\n"));
         let nothing = stage.phalanx(&["worktree", "undo"]).expect(4);
-        assert!(nothing.stderr.contains("no work of team `alpha` has landed"), "{nothing:?}");
+        assert!(
+            nothing.stderr.contains("no landing of team `alpha` is left to take back"),
+            "{nothing:?}"
+        );
         // All of it, and the worktree goes with the team.
         stage.phalanx(&[&["worktree", "merge", "bob"], options].concat()).expect(0);
         assert_eq!(read("late.txt").as_deref(), Some("late\n"));

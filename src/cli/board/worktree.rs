@@ -15,9 +15,9 @@ use model::id::MemberName;
 use model::team::worktree::{Condition, LandingKind, short_commit};
 use model::text;
 use ops::authority::Action;
+use ops::review::landing::{self, LandRequest, LandingReport};
 use ops::review::tasks::{self, OpenTask};
 use ops::review::{checks, decide};
-use ops::team::landing::{LandRequest, LandingReport};
 use ops::team::worktree::{Preview, Standing};
 use ops::{self, Kind};
 use sys::env;
@@ -196,35 +196,36 @@ fn land(setup: &Setup, merge: &MergeArgs) -> VerbResult {
         }
         false => None,
     };
+    let task = tasks::open_task(&team.board()?, &name);
     let request = LandRequest {
         kind: merge.kind(),
         head: merge.head.clone().or(checked),
         message: merge.message.clone(),
         title: None,
         leaves_uncommitted: merge.leave_uncommitted,
+        task: task.as_ref().filter(|_| merge.complete).map(|task| (task.id, task.ending())),
     };
-    let report = ops::team::landing::land(&setup.ctx, &team, &name, &request)?;
+    let report = landing::land(&setup.ctx, &team, &name, &request)?;
     setup.out.print(&report, || landing_lines(&report))?;
-    if let Some(task) = tasks::open_task(&team.board()?, &name) {
-        let OpenTask { id, subject, .. } = &task;
-        let asks =
-            !setup.out.json && !setup.out.quiet && env::stdin_is_tty() && env::stdout_is_tty();
-        if merge.complete
-            || asks && is_confirmed(&format!("#{id} {subject} is open: is it completed?"))?
-        {
-            let complaints = decide::complete(&setup.ctx, &team, &task)?;
-            complaints.iter().for_each(|words| setup.out.print_message(words));
-            setup.out.print_message(&format!("task #{id} of {name} is completed"));
-        } else {
-            let words = format!("#{id} of {name} is open; `phalanx task complete {id}` ends it");
-            setup.out.print_message(&words);
-        }
-    }
+    let Some(task) = task else { return Ok(Exit::DONE) };
+    let OpenTask { id, subject, .. } = &task;
+    let asks = !setup.out.json && !setup.out.quiet && env::stdin_is_tty() && env::stdout_is_tty();
+    let complaints = if merge.complete {
+        report.complaints
+    } else if asks && is_confirmed(&format!("#{id} {subject} is open: is it completed?"))? {
+        decide::complete(&setup.ctx, &team, &task)?
+    } else {
+        let words = format!("#{id} of {name} is open; `phalanx task complete {id}` ends it");
+        setup.out.print_message(&words);
+        return Ok(Exit::DONE);
+    };
+    complaints.iter().for_each(|words| setup.out.print_message(words));
+    setup.out.print_message(&format!("task #{id} of {name} is completed"));
     Ok(Exit::DONE)
 }
 
 pub(crate) fn landing_lines(report: &LandingReport) -> String {
-    let LandingReport { name, from, into, landed, uncommitted, later } = report;
+    let LandingReport { name, from, into, landed, uncommitted, later, .. } = report;
     let (from, into) = (text::line(from), text::line(into));
     let commit = short_commit(&landed.new);
     let how = match landed.kind {
@@ -245,7 +246,7 @@ pub(crate) fn landing_lines(report: &LandingReport) -> String {
 
 fn undo(setup: &Setup) -> VerbResult {
     let team = setup.team(Action::LandWork)?;
-    let report = ops::team::landing::take_back(&setup.ctx, &team)?;
+    let report = landing::take_back(&setup.ctx, &team)?;
     let words = || {
         let commit = short_commit(&report.landed.old);
         format!(

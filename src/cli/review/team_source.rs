@@ -12,10 +12,10 @@ use ops::review::changes::{self, PatchOptions};
 use ops::review::checks::{self, WorkCheck};
 use ops::review::comments::{self, NewComment};
 use ops::review::decide::{self, Approval};
+use ops::review::landing::{self, LandRequest};
 use ops::review::overview::{self, ReviewOverview, ReviewRow};
 use ops::review::tasks;
 use ops::review::{conflicts, place, send};
-use ops::team::landing::{self, LandRequest};
 use ops::{Context, OpsError, TeamStore};
 use sys::exec::CancelToken;
 use ui::review::{ListedWork, ReviewAction, SeenWork, WorkList, WorkObject};
@@ -204,18 +204,17 @@ impl TeamSource {
             }
             ReviewAction::Land { member, head, kind, completes } => {
                 self.enter(Action::LandWork, member)?;
+                let open = tasks::open_task(&team.board()?, member);
+                let open = open.filter(|task| *completes == Some(task.id));
                 let request = LandRequest {
                     kind: *kind,
                     head: Some(head.clone()),
                     message: None,
                     title: None,
                     leaves_uncommitted: true,
+                    task: open.map(|task| (task.id, task.ending())),
                 };
                 let landed = landing::land(ctx, team, member, &request)?;
-                let open = tasks::open_task(&team.board()?, member);
-                if let Some(task) = open.filter(|task| *completes == Some(task.id)) {
-                    decide::complete(ctx, team, &task)?;
-                }
                 Ok(landed_words(member, &landed.into))
             }
             ReviewAction::Undo { into, main } => {

@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::board::task::TaskAction;
 use crate::digest;
-use crate::id::HostName;
+use crate::id::{HostName, MemberName, TaskId};
 use crate::value::{
     Argv, As, CheckedValue, NonBlank, checked, inline_schema, parse_non_blank, parse_text,
     text_types,
@@ -136,12 +137,29 @@ pub struct Checkout {
     /// The copy of `repository` that the worktree belongs to, if it is on another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<RepositoryCopy>,
-    /// Its commits that have landed last.
+    /// Its landings that were not taken back, the last one at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "read_landings")]
+    pub landed: Vec<LandedWork>,
+    /// A landing of it, or the taking back of one, that has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub landed: Option<LandedWork>,
+    pub landing: Option<LandingIntent>,
     /// The last commit of its pull request, if the forge has merged that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
+}
+
+/// Reads a list of landings. Earlier versions kept the last one alone.
+fn read_landings<'de, D: Deserializer<'de>>(reader: D) -> Result<Vec<LandedWork>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Landings {
+        Last(LandedWork),
+        All(Vec<LandedWork>),
+    }
+    Ok(match Landings::deserialize(reader)? {
+        Landings::Last(landed) => vec![landed],
+        Landings::All(all) => all,
+    })
 }
 
 /// The form in which commits of a worktree land on the branch of the main working directory.
@@ -169,9 +187,48 @@ pub struct LandedWork {
     /// That branch after it.
     pub new: String,
     pub kind: LandingKind,
+    /// The name of that branch; `None` for a detached HEAD, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
 }
 
+/// A landing that has begun, or the taking back of one. It is recorded before git changes anything,
+/// so that the next process can finish what a killed one has left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LandingIntent {
+    pub work: LandedWork,
+    /// The work is taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_back: bool,
+    /// The task of the work, and the action that ends it once the work has landed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<(TaskId, TaskAction)>,
+    pub by: MemberName,
+    /// The id of its event in the journal.
+    pub event: String,
+}
+
+/// Maximum number of landings of a worktree that are kept.
+const LANDINGS: usize = 200;
+
 impl Checkout {
+    /// Returns its landings, the last one first. The first may not have ended.
+    pub fn landings(&self) -> impl Iterator<Item = &LandedWork> {
+        let begun = self.landing.iter().map(|intent| &intent.work);
+        begun.chain(self.landed.iter().rev())
+    }
+
+    /// Ends a landing or the taking back of one. `is_on_branch` is true if the branch has the work
+    /// now.
+    pub fn end_landing(&mut self, work: &LandedWork, is_on_branch: bool) {
+        self.landing = None;
+        self.landed.retain(|other| other.new != work.new);
+        if is_on_branch {
+            self.landed.push(work.clone());
+        }
+        self.landed.drain(..self.landed.len().saturating_sub(LANDINGS));
+    }
+
     /// Returns the machine that has the worktree; `None` in a team of files.
     pub fn host(&self) -> Option<&HostName> {
         self.copy.as_ref().map(|copy| &copy.host).or(self.origin.as_ref())
@@ -398,7 +455,8 @@ mod tests {
             is_unfinished: false,
             origin: Some(desk.clone()),
             copy: None,
-            landed: None,
+            landed: Vec::new(),
+            landing: None,
             merged: None,
         };
         assert_eq!((local.branch_here().as_str(), local.host()), ("x-bob", Some(&desk)));
@@ -409,6 +467,32 @@ mod tests {
         assert_eq!((away.branch_here().as_str(), away.host()), ("h1/x-bob", Some(&host)));
         let origin = away.known_origin().expect("an origin");
         assert_eq!((origin.host, origin.copy.as_str()), (desk, "/w/c.git"));
+    }
+
+    /// RV-36: earlier versions kept the last landing alone.
+    #[test]
+    fn rv_36_record_of_a_single_landing_is_read_as_a_list() {
+        let landed = serde_json::json!({ "head": "1", "old": "2", "new": "3", "kind": "squash" });
+        let record = |landed: serde_json::Value| {
+            let checkout = serde_json::json!({
+                "repository": "/r", "path": "/w", "branch": "b", "base": "0", "new_branch": true,
+                "landed": landed,
+            });
+            serde_json::from_value::<Checkout>(checkout).expect("a record")
+        };
+        let mut checkout = record(landed.clone());
+        assert_eq!((checkout.landed.len(), &checkout.landed[0].branch), (1, &None));
+        assert_eq!(record(serde_json::json!([landed, landed])).landed.len(), 2);
+        let work = |n: usize| LandedWork { new: n.to_string(), ..checkout.landed[0].clone() };
+        for landed in (10..10 + LANDINGS).map(work).collect::<Vec<_>>() {
+            checkout.end_landing(&landed, true);
+        }
+        assert_eq!((checkout.landed.len(), checkout.landed[0].new.as_str()), (LANDINGS, "10"));
+        let last = checkout.landings().next().expect("a landing").clone();
+        checkout.end_landing(&last, false);
+        assert!(checkout.landings().all(|landed| landed.new != last.new));
+        let text = serde_json::to_string(&checkout).expect("json");
+        assert_eq!(serde_json::from_str::<Checkout>(&text).expect("a record"), checkout);
     }
 
     #[test]

@@ -28,5 +28,5 @@ pub(crate) use read::must_be_member;
 pub use read::{ScopeCount, board_of, claimed, find, find_all, get, role_of, scopes};
 pub use remind::{ReminderRequest, remind, unremind};
 pub use steps::{Completed, act, claim, claim_next, end, release, release_absent, release_hanging};
-pub(crate) use steps::{end_without_notice, release_all};
+pub(crate) use steps::{end_without_notice, must_be_allowed, release_all};
 pub use stop::confirm_stopped;

@@ -67,6 +67,7 @@ pub(super) fn worktree_kind(e: &WorktreeError) -> Kind {
         | WorktreeError::BranchTaken { .. }
         | WorktreeError::NothingToLand { .. }
         | WorktreeError::Moved { .. }
+        | WorktreeError::OtherBranch { .. }
         | WorktreeError::PushRejected { .. }
         | WorktreeError::Diverged { .. } => Kind::Refused,
         WorktreeError::NoDirectory { .. } => Kind::NotFound,
@@ -124,10 +125,11 @@ pub(super) fn worktree_hint(e: &WorktreeError) -> Option<String> {
         WorktreeError::Conflicts { into, .. } => Some(format!(
             "see the lines with `phalanx review conflicts NAME`; with `--task` the member gets the task to merge {into}"
         )),
-        WorktreeError::Moved { .. } => Some(
-            "run it again; landed work under other commits is taken back with `git revert`"
-                .to_owned(),
-        ),
+        WorktreeError::Moved { .. } => Some("run it again".to_owned()),
+        WorktreeError::OtherBranch { dir, branch, .. } => Some(format!(
+            "check it out, and run this again: `{}`",
+            shlex::try_join(["git", "-C", dir, "switch", branch]).unwrap_or_default()
+        )),
         WorktreeError::Diverged { .. } => Some("name another branch".to_owned()),
         WorktreeError::Shallow { .. } => Some(
             "run `git fetch --unshallow`, or set `remote` in the host's configuration".to_owned(),

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::changes::{Reviewed, reviewed};
 use super::checks;
+use super::landing::{self, LandRequest, LandingReport};
 use super::tasks::{OpenTask, TaskInReview, task_in_review};
 use crate::board::task;
 use crate::team::hooks;
-use crate::team::landing::{self, LandRequest, LandingReport};
 use crate::{Context, OpsError};
 use model::board::task::TaskAction;
 use model::id::{MemberName, TaskId};
@@ -44,12 +44,11 @@ pub struct ApprovalReport {
 }
 
 /// Approves the task that a member has in review, and lands its commits if asked. Nothing is
-/// approved if the commits would conflict, or a check fails. `cancel` ends the checks.
+/// approved if the commits cannot land, or a check fails. `cancel` ends the checks.
 ///
 /// # Errors
 /// A refusal without a task in review, and for work that has changed; as [`checks::require`],
-/// [`task::act`] and [`landing::land`]. If the landing fails after all, the error says that the
-/// task is approved.
+/// [`task::act`] and [`landing::land`]. Nothing is approved then.
 pub fn approve(
     ctx: &Context,
     team: &TeamStore,
@@ -73,27 +72,22 @@ pub fn approve(
             return Err(changed(&found.name, &checked));
         }
     }
-    let request = approval.landing.zip(found).map(|(kind, found)| LandRequest {
+    let Some((kind, found)) = approval.landing.zip(found) else {
+        let (hooks, step) = (hooks::load_hooks(ctx, team), TaskStep::of(TaskAction::Approve));
+        let complaints = task::act(ctx, team, &hooks, id, &ctx.speaker, &step)?.complaints;
+        return Ok(ApprovalReport { name: name.clone(), task: id, landed: None, complaints });
+    };
+    let request = LandRequest {
         kind,
         head: Some(found.head),
         message: None,
         title: Some(subject),
         leaves_uncommitted: approval.leaves_uncommitted,
-    });
-    if let Some(request) = &request {
-        landing::try_out(ctx, team, name, request)?;
-    }
-    let hooks = hooks::load_hooks(ctx, team);
-    let step = TaskStep::of(TaskAction::Approve);
-    let done = task::act(ctx, team, &hooks, id, &ctx.speaker, &step)?;
-    let landed = request.map(|request| landing::land(ctx, team, name, &request)).transpose();
-    let landed = landed.map_err(|e| {
-        OpsError::refused(
-            format!("task #{id} is approved, but the work of `{name}` has not landed: {e}"),
-            format!("land it: `phalanx worktree merge {name}`"),
-        )
-    })?;
-    Ok(ApprovalReport { name: name.clone(), task: id, landed, complaints: done.complaints })
+        task: Some((id, TaskAction::Approve)),
+    };
+    let landed = landing::land(ctx, team, name, &request)?;
+    let complaints = landed.complaints.clone();
+    Ok(ApprovalReport { name: name.clone(), task: id, landed: Some(landed), complaints })
 }
 
 /// Completes a task whose work has landed; approves one in review. Returns the problems with hooks.
@@ -101,10 +95,8 @@ pub fn approve(
 /// # Errors
 /// As [`task::act`].
 pub fn complete(ctx: &Context, team: &TeamStore, task: &OpenTask) -> Result<Vec<String>, OpsError> {
-    let action = if task.is_in_review { TaskAction::Approve } else { TaskAction::Complete };
-    let hooks = hooks::load_hooks(ctx, team);
-    let done = task::act(ctx, team, &hooks, task.id, &ctx.speaker, &TaskStep::of(action))?;
-    Ok(done.complaints)
+    let (hooks, step) = (hooks::load_hooks(ctx, team), TaskStep::of(task.ending()));
+    Ok(task::act(ctx, team, &hooks, task.id, &ctx.speaker, &step)?.complaints)
 }
 
 /// Work that was dropped.

@@ -6,6 +6,7 @@ pub mod checks;
 pub mod comments;
 pub mod conflicts;
 pub mod decide;
+pub mod landing;
 pub mod overview;
 pub mod page;
 pub mod pass;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::OpsError;
 use model::board::Board;
-use model::board::task::{Task, TaskState};
+use model::board::task::{Task, TaskAction, TaskState};
 use model::id::{MemberName, TaskId};
 use store::TeamStore;
 
@@ -48,6 +48,13 @@ pub struct OpenTask {
     pub id: TaskId,
     pub subject: String,
     pub is_in_review: bool,
+}
+
+impl OpenTask {
+    /// Returns the action that ends the task once its work has landed.
+    pub fn ending(&self) -> TaskAction {
+        if self.is_in_review { TaskAction::Approve } else { TaskAction::Complete }
+    }
 }
 
 /// Returns the task of a member that is not over: one in review, or else in progress, or else the

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::changes::{self, Followed, PatchOptions, Reviewed};
+use super::landing::{LandRequest, land};
 use super::overview::{Overlap, ReviewOverview, ReviewRow, WaitingWork, overview};
-use crate::team::landing::{LandRequest, land};
 use crate::team::worktree::{WantedWorktree, obtain};
 use crate::{Caller, Context, Store, TeamStore, team};
 use model::id::{HostName, MemberName};
@@ -170,6 +170,7 @@ fn overview_has_the_members_with_work_and_their_overlaps() {
         message: None,
         title: None,
         leaves_uncommitted: false,
+        task: None,
     };
     land(&stage.ctx, &stage.team, &name("eve"), &request).expect("it lands");
     stage.sh(&stage.top(), "sed -i 19s/.*/main/ b.txt; git commit -qam main");

@@ -9,6 +9,7 @@ use crate::ending::remove::{self, MemberRemoval, RemovedMember};
 use crate::ending::stop::{self, MemberStop};
 use crate::hosts::stop_mode::StopMode;
 use crate::members::presence;
+use crate::review::landing;
 use crate::starting::rename;
 use crate::starting::spawn::{self, RecoveredStarts};
 use crate::team::lease;
@@ -52,7 +53,7 @@ pub fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let mut stale = board.tasks.values().filter(|task| task.state == TaskState::Stale);
     stale.try_for_each(|task| effects::remind::settle_stale(team, task))?;
     journal_repairs(team, id, &done)?;
-    sweep(team)
+    sweep(ctx, team)
 }
 
 /// Accepts or takes back the starts and the renames that killed commands left unfinished, for a
@@ -81,11 +82,12 @@ pub(crate) fn complete_retirements(ctx: &Context, team: &TeamStore) -> Result<bo
 }
 
 /// Frees locks of killed processes, announces changes of tasks that killed processes did not
-/// announce, and prunes shutdowns that ended long ago.
-pub fn sweep(team: &TeamStore) -> Result<(), OpsError> {
+/// announce, prunes shutdowns that ended long ago, and finishes landings of killed processes.
+pub fn sweep(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     prune::shutdowns(team)?;
     task::say_unsaid(team)?;
-    Ok(team.sweep_leftovers()?)
+    team.sweep_leftovers()?;
+    landing::finish(ctx, team)
 }
 
 /// Returns the runs whose records say that they have ended and whose spawners no longer run.

@@ -278,15 +278,21 @@ pub(crate) fn checkout_of(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<Checkout, OpsError> {
-    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
-    let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
-    let (known, checkout) = found.ok_or_else(|| OpsError::NoWorktree {
-        name: name.clone(),
-        known: all.keys().cloned().collect(),
-    })?;
-    let mut checkout = checkout.clone();
-    follow(ctx, team, known, &mut checkout);
+    let (known, mut checkout) = recorded(team, name)?;
+    follow(ctx, team, &known, &mut checkout);
     Ok(checkout)
+}
+
+/// Returns the worktree of a member as it is on record, and the name as it is there.
+pub(crate) fn recorded(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<(MemberName, Checkout), OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let missing =
+        || OpsError::NoWorktree { name: name.clone(), known: all.keys().cloned().collect() };
+    let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
+    found.map(|(known, had)| (known.clone(), had.clone())).ok_or_else(missing)
 }
 
 pub(crate) fn repository(ctx: &Context, checkout: &Checkout) -> Repository {

@@ -38,7 +38,7 @@ impl Lab {
     fn landed(&self, checkout: &Checkout, kind: LandingKind) -> Checkout {
         let landed = self.land(checkout, kind, &self.head_of(checkout)).expect("it lands");
         assert_eq!(self.git(&["rev-parse", "HEAD"]), landed.new);
-        Checkout { landed: Some(landed), ..checkout.clone() }
+        Checkout { landed: vec![landed], ..checkout.clone() }
     }
 
     fn subjects(&self) -> String {
@@ -86,7 +86,7 @@ fn rv_01_only_the_named_commits_land() {
         lab.commit(&checkout.path, "late.txt", "late\n");
         let landed = lab.land(&checkout, kind, &shown).expect("it lands");
         assert!(!fs::exists(&lab.top.join("late.txt")), "{kind:?}");
-        let after = Checkout { landed: Some(landed), ..checkout };
+        let after = Checkout { landed: vec![landed], ..checkout };
         assert_eq!(lab.condition(&after), Condition::Unmerged { commits: 1 }, "{kind:?}");
         let preview = lab.repository().preview(&after).expect("a preview");
         assert_eq!((preview.commits, preview.conflicts.len()), (1, 0), "{kind:?}");
@@ -117,7 +117,7 @@ fn taking_back_restores_the_branch_until_it_gets_other_commits() {
     for kind in KINDS {
         let (lab, checkout) = diverged();
         let before = lab.git(&["rev-parse", "HEAD"]);
-        let landed = lab.landed(&checkout, kind).landed.expect("landed");
+        let landed = lab.landed(&checkout, kind).landed.pop().expect("landed");
         write(lab.top.join("a.txt"), "edited by a person\n");
         lab.repository().take_back(&landed).expect("taken back");
         assert_eq!(lab.git(&["rev-parse", "HEAD"]), before);
@@ -125,7 +125,7 @@ fn taking_back_restores_the_branch_until_it_gets_other_commits() {
         assert_eq!(read(lab.top.join("a.txt")).as_deref(), Some("edited by a person\n"));
         assert_eq!(lab.condition(&checkout), Condition::Unmerged { commits: 2 });
 
-        let landed = lab.landed(&checkout, kind).landed.expect("landed");
+        let landed = lab.landed(&checkout, kind).landed.pop().expect("landed");
         lab.commit(lab.top.to_str().expect("text"), "later.txt", "later\n");
         let refused = lab.repository().take_back(&landed).expect_err("the branch has moved");
         assert!(matches!(&refused, WorktreeError::Moved { into } if into == "main"), "{refused}");
@@ -141,7 +141,7 @@ fn en_07_landing_that_no_branch_has_saves_nothing() {
         let (head, before) = (lab.head_of(&checkout), lab.git(&["rev-parse", "HEAD"]));
         let landing = Landing { head: &head, from: "x", kind, message: None, title: None };
         let landed = lab.repository().prepare(&checkout, &landing).expect("no conflict");
-        let recorded = Checkout { landed: Some(landed.clone()), ..checkout };
+        let recorded = Checkout { landed: vec![landed.clone()], ..checkout };
         lab.stays(&recorded, &Condition::Unmerged { commits: 2 });
         lab.repository().land(&landed).expect("it lands");
         assert_eq!(lab.condition(&recorded), COMMITS);
@@ -228,7 +228,7 @@ fn merge_fast_forwards_where_it_can() {
     let checkout = lab.made();
     lab.commit(&checkout.path, "b.txt", "b\n");
     let head = lab.head_of(&checkout);
-    assert_eq!(lab.landed(&checkout, LandingKind::Merge).landed.expect("landed").new, head);
+    assert_eq!(lab.landed(&checkout, LandingKind::Merge).landed.pop().expect("landed").new, head);
 
     let lab = Lab::new();
     let bare = lab.dir.path().join("bare.git");
@@ -287,7 +287,7 @@ fn commits_are_signed_where_git_signs() {
     lab.git(&["config", "user.signingkey", key.to_str().expect("text")]);
     lab.git(&["config", "commit.gpgsign", "true"]);
     for kind in KINDS {
-        let landed = lab.landed(&checkout, kind).landed.expect("landed");
+        let landed = lab.landed(&checkout, kind).landed.pop().expect("landed");
         assert!(
             lab.git(&["cat-file", "commit", "HEAD"]).contains("BEGIN SSH SIGNATURE"),
             "{kind:?}"
@@ -317,7 +317,7 @@ fn rv_05_files_of_a_landing_that_came_too_late_go_and_the_persons_stay() {
         lab.git(&["reset", "--quiet", "--hard", &landed.new]);
         lab.git(&["update-ref", "HEAD", &mine]);
         write(lab.top.join("a.txt"), later.unwrap_or("of the person\n"));
-        repository.follow_branch("land the commits", &landed).expect("followed");
+        repository.follow_branch("land the commits", &landed.old, &landed.new).expect("followed");
         let left = later.map_or("", |_| "M a.txt");
         assert_eq!(lab.git(&["status", "--porcelain"]).trim(), left);
         assert_eq!(lab.git(&["diff", "--cached", "--name-only"]), "");
@@ -327,4 +327,130 @@ fn rv_05_files_of_a_landing_that_came_too_late_go_and_the_persons_stay() {
         assert_eq!(lab.git(&["rev-parse", "HEAD"]), again.new);
         assert_eq!(read(lab.top.join("a.txt")).as_deref(), Some("of the person\n"));
     }
+}
+
+impl Lab {
+    /// Everything that a person sees of the main checkout.
+    fn seen(&self) -> [String; 4] {
+        let status = ["status", "--porcelain=v2", "--branch", "--ignored", "--untracked-files=all"];
+        let files = "for f in *.*; do echo \"== $f\"; cat \"$f\"; done";
+        let files = self.run("sh", &self.top, &["-c", files]).stdout;
+        let staged = self.git(&["diff", "--cached"]);
+        let head = self.git(&["symbolic-ref", "HEAD"]);
+        [self.git(&status), staged, head, String::from_utf8_lossy(&files).into_owned()]
+    }
+
+    fn prepared(&self, checkout: &Checkout) -> Result<LandedWork, WorktreeError> {
+        let (head, kind) = (self.head_of(checkout), LandingKind::Squash);
+        let landing = Landing { head: &head, from: "x", kind, message: Some("one"), title: None };
+        self.repository().prepare(checkout, &landing)
+    }
+}
+
+/// RV-35: changes of the person in the way are found before anything is recorded.
+#[test]
+fn rv_35_landing_is_refused_before_it_begins_if_a_file_is_in_the_way() {
+    for script in [
+        "echo mine >b.txt",
+        "echo b >b.txt; git add b.txt",
+        "echo '*.txt' >>.git/info/exclude; echo mine >b.txt",
+        "echo mine >a.txt",
+        "echo theirs >a.txt; git add a.txt",
+    ] {
+        let (lab, checkout) = diverged();
+        lab.commit(&checkout.path, "a.txt", "theirs\n");
+        lab.sh(script);
+        let before = lab.seen();
+        let refused = lab.prepared(&checkout).expect_err(script);
+        assert!(matches!(refused, WorktreeError::Git { .. }), "{script}: {refused}");
+        assert_eq!(lab.seen(), before, "{script}");
+    }
+    // A file that was only touched is not changed.
+    let (lab, checkout) = diverged();
+    lab.commit(&checkout.path, "a.txt", "theirs\n");
+    lab.sh(
+        "touch -d yesterday a.txt; echo mine >>main.txt; echo other >other.txt; git add other.txt",
+    );
+    lab.repository().land(&lab.prepared(&checkout).expect("prepared")).expect("it lands");
+    assert_eq!(lab.git(&["status", "--porcelain"]), " M main.txt\nA  other.txt");
+}
+
+/// RV-35: git fails after it has written index or files, at a lock of the branch, or as it does on a
+/// full disk: at a file that cannot be written.
+#[test]
+fn rv_35_landing_that_fails_halfway_restores_index_and_files() {
+    for fails in ["touch .git/refs/heads/main.lock", "touch .git/fail"] {
+        let (lab, checkout) = diverged();
+        lab.sh("git config filter.f.smudge 'sh -c \"cat; ! test -e $PWD/.git/fail\"'");
+        lab.sh("git config filter.f.clean cat; git config filter.f.required true");
+        lab.sh("echo 'z.f filter=f' >.git/info/attributes");
+        lab.sh("echo z >z.f; git add z.f; git commit -qm z");
+        lab.git_in(Path::new(&checkout.path), &["merge", "--quiet", "--no-edit", "main"]);
+        lab.commit(&checkout.path, "a.txt", "theirs\n");
+        lab.commit(&checkout.path, "z.f", "zz\n");
+        lab.sh("echo mine >>main.txt; echo staged >s.txt; git add s.txt; echo more >>s.txt");
+        let (repository, before) = (lab.repository(), lab.seen());
+        let landed = lab.prepared(&checkout).expect("prepared");
+        lab.sh(fails);
+        repository.land(&landed).expect_err(fails);
+        lab.sh("rm -f .git/fail .git/refs/heads/main.lock; git checkout -q z.f");
+        assert_eq!(lab.seen(), before, "{fails}");
+        repository.land(&landed).expect("it lands");
+
+        let before = lab.seen();
+        lab.sh(fails);
+        repository.take_back(&landed).expect_err(fails);
+        lab.sh("rm -f .git/fail .git/refs/heads/main.lock; git checkout -q z.f");
+        assert_eq!(lab.seen(), before, "{fails}");
+        repository.take_back(&landed).expect("taken back");
+        assert_eq!(lab.git(&["status", "--porcelain"]), " M main.txt\nAM s.txt", "{fails}");
+    }
+}
+
+/// RV-35: a process was killed after index and files were written, before the branch has moved.
+#[test]
+fn rv_35_landing_and_undo_continue_what_a_killed_process_has_begun() {
+    let (lab, checkout) = diverged();
+    let (repository, landed) = (lab.repository(), lab.prepared(&checkout).expect("prepared"));
+    assert!(!repository.has_landed(&landed).expect("git answers"));
+    lab.git(&["read-tree", "-m", "-u", &landed.old, &landed.new]);
+    repository.land(&landed).expect("it lands");
+    assert!(repository.has_landed(&landed).expect("git answers"));
+    assert_eq!(lab.git(&["status", "--porcelain"]), "");
+    lab.git(&["read-tree", "-m", "-u", &landed.new, &landed.old]);
+    repository.take_back(&landed).expect("taken back");
+    assert_eq!(lab.git(&["status", "--porcelain"]), "");
+    assert_eq!(lab.git(&["rev-parse", "HEAD"]), landed.old);
+}
+
+/// RV-36: each landing is taken back from its own branch, and what is staged stays.
+#[test]
+fn rv_36_landings_are_taken_back_one_by_one_from_their_branch() {
+    let (lab, mut checkout) = diverged();
+    for (n, kind) in KINDS.into_iter().enumerate() {
+        lab.commit(&checkout.path, &format!("{n}.txt"), "x\n");
+        let landed = lab.land(&checkout, kind, &lab.head_of(&checkout)).expect("it lands");
+        checkout.end_landing(&landed, true);
+    }
+    let repository = lab.repository();
+    lab.git(&["switch", "--quiet", "--create", "hotfix"]);
+    let before = lab.seen();
+    let last = checkout.landed.last().expect("landed").clone();
+    let refused = repository.may_take_back(&last).expect_err("another branch");
+    let WorktreeError::OtherBranch { branch, now, .. } = &refused else { panic!("{refused}") };
+    assert_eq!((branch.as_str(), now.as_str()), ("main", "hotfix"));
+    assert!(repository.take_back(&last).is_err() && lab.seen() == before);
+    lab.git(&["switch", "--quiet", "main"]);
+    lab.git(&["branch", "--quiet", "-D", "hotfix"]);
+    lab.sh("echo mine >>a.txt; git add a.txt; echo more >>main.txt");
+    for landed in checkout.landed.clone().iter().rev() {
+        repository.may_take_back(landed).expect("it is the last one");
+        repository.take_back(landed).expect("taken back");
+        assert_eq!(lab.git(&["rev-parse", "HEAD"]), landed.old);
+        assert_eq!(lab.git(&["status", "--porcelain"]), "M  a.txt\n M main.txt");
+        checkout.end_landing(landed, false);
+        let refused = repository.take_back(landed).expect_err("it is gone");
+        assert!(matches!(refused, WorktreeError::Moved { .. }), "{refused}");
+    }
+    assert_eq!(lab.condition(&checkout), Condition::Unmerged { commits: 5 });
 }

@@ -1,11 +1,25 @@
 //! The transitions of a task: which action leads from which state to which, and who may perform it.
 //! docs/lifecycle.md shows the table.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Task, TaskState};
 use crate::id::MemberName;
 
 /// An action that changes the state of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum TaskAction {
     /// Starts a task for its new owner.

@@ -116,6 +116,25 @@ pub fn act(
     who: &MemberName,
     step: &TaskStep,
 ) -> Result<Completed, OpsError> {
+    let (task, complaints) = must_be_allowed(ctx, team, hooks, id, who, step)?;
+    let before = Some(task).filter(|_| step.outcome.is_none());
+    let (task, freed) = carry_out(team, before, id, who, step)?;
+    Ok(Completed { task, freed, complaints })
+}
+
+/// Checks that `who` may perform an action on a task now, and that the hooks allow it. Returns the
+/// task, and the problems with hooks.
+///
+/// # Errors
+/// As [`act`].
+pub(crate) fn must_be_allowed(
+    ctx: &Context,
+    team: &TeamStore,
+    hooks: &TeamHooks,
+    id: TaskId,
+    who: &MemberName,
+    step: &TaskStep,
+) -> Result<(Task, Vec<String>), OpsError> {
     if matches!(step.action, TaskAction::Review | TaskAction::Approve | TaskAction::Reject) {
         must_have_verb(team, step.action.as_str())?;
     }
@@ -124,9 +143,7 @@ pub fn act(
         TaskState::Completed => hooks::before_completion(ctx, team, hooks, &task, who)?,
         _ => Vec::new(),
     };
-    let before = Some(task).filter(|_| step.outcome.is_none());
-    let (task, freed) = carry_out(team, before, id, who, step)?;
-    Ok(Completed { task, freed, complaints })
+    Ok((task, complaints))
 }
 
 /// Releases the tasks of a name that is not on the team and that the lead starts no member for.

@@ -71,7 +71,7 @@ pub fn sync(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<SyncRe
     if state == PullRequestState::Merged {
         team.change_settings(|settings| {
             if let Some(checkout) = settings.checkouts.get_mut(name) {
-                checkout.merged = found.head;
+                checkout.merged.clone_from(&found.head);
             }
         })?;
     }

@@ -3,13 +3,16 @@
 use super::super::checks::{self, CheckedWork};
 use super::super::conflicts;
 use super::super::decide::{Approval, approve, drop_work};
+use super::super::landing;
 use super::*;
 use crate::board::task;
 use model::board::task::{TaskAction, TaskState};
 use model::id::TaskId;
 use model::review::CheckEnd;
 use model::team::check::TeamCheck;
+use model::team::worktree::{Checkout, LandingIntent};
 use store::{NewTask, TaskStep};
+use worktree::Landing;
 
 impl Stage {
     fn set_checks(&self, checks: &[(&str, &str)]) {
@@ -172,6 +175,112 @@ fn rv_26_nothing_is_approved_if_the_work_cannot_land() {
         (stage.state(second), stage.waiting()),
         (TaskState::Completed, vec!["bob".to_owned()])
     );
+}
+
+impl Stage {
+    fn checkout(&self, member: &str) -> Checkout {
+        let settings = self.team.settings().expect("settings").expect("settings");
+        settings.checkouts[&name(member)].clone()
+    }
+
+    fn undo(&self) -> Result<String, String> {
+        let done = landing::take_back(&self.ctx, &self.team);
+        done.map(|report| report.name.to_string()).map_err(|e| e.to_string())
+    }
+}
+
+/// RV-35: a file of the person in the way refuses the landing with its approval.
+#[test]
+fn rv_35_nothing_is_approved_if_a_file_is_in_the_way_of_the_work() {
+    let stage = Stage::new(&["ada"]);
+    stage.sh_of("ada", "echo new >new.txt; git add .; git commit -qm new");
+    let id = stage.task_in_review("ada");
+    let merge = Approval { landing: Some(LandingKind::Merge), ..Approval::default() };
+    for (before, after) in [
+        ("echo mine >new.txt", "rm new.txt"),
+        ("touch .git/refs/heads/main.lock", "rm .git/refs/heads/main.lock"),
+    ] {
+        stage.sh(&stage.top(), before);
+        let status = stage.sh(&stage.top(), "git status --porcelain");
+        stage.approve("ada", &merge).expect_err(before);
+        assert_eq!(stage.state(id), TaskState::InReview, "{before}");
+        assert_eq!(stage.sh(&stage.top(), "git status --porcelain"), status, "{before}");
+        assert_eq!((stage.checkout("ada").landing, stage.checkout("ada").landed.len()), (None, 0));
+        stage.sh(&stage.top(), after);
+    }
+    assert_eq!(stage.approve("ada", &merge), Ok(true));
+    assert_eq!(stage.state(id), TaskState::Completed);
+}
+
+/// RV-35: what a killed process has recorded is finished, or has not begun if git refuses it. A
+/// landing whose task cannot be approved any more is taken back.
+#[test]
+fn rv_35_landing_of_a_killed_process_is_finished_or_taken_back() {
+    for (before, state, landings) in [
+        ("", TaskState::Completed, 1),
+        ("echo mine >new.txt", TaskState::InReview, 0),
+        ("reject", TaskState::InProgress, 0),
+    ] {
+        let stage = Stage::new(&["ada"]);
+        stage.sh_of("ada", "echo new >new.txt; git add .; git commit -qm new");
+        let (id, head) = (stage.task_in_review("ada"), stage.reviewed("ada").head);
+        let repository = Repository::find(&stage.top(), &stage.ctx.caller.env).expect("there");
+        let landing = Landing {
+            head: &head,
+            from: "x",
+            kind: LandingKind::Squash,
+            message: None,
+            title: None,
+        };
+        let work = repository.prepare(&stage.checkout("ada"), &landing).expect("prepared");
+        let intent = LandingIntent {
+            work,
+            takes_back: false,
+            task: Some((id, TaskAction::Approve)),
+            by: MemberName::lead(),
+            event: "e1".to_owned(),
+        };
+        let begin = |settings: &mut Settings| {
+            settings.checkouts.get_mut(&name("ada")).expect("there").landing = Some(intent.clone());
+        };
+        stage.team.change_settings(begin).expect("settings");
+        if before == "reject" {
+            let step = TaskStep { reason: Some("no".into()), ..TaskStep::of(TaskAction::Reject) };
+            let lead = MemberName::lead();
+            stage.team.step_task(id, &lead, &step, crate::now()).expect("a step");
+        } else {
+            stage.sh(&stage.top(), before);
+        }
+        let held = repository.lock_landings().expect("the lock");
+        landing::finish(&stage.ctx, &stage.team).expect("another process lands");
+        assert_ne!(stage.checkout("ada").landing, None, "{before}");
+        drop(held);
+        let done = landing::finish(&stage.ctx, &stage.team);
+        assert_eq!(done.is_err(), before == "reject", "{before}: {done:?}");
+        let checkout = stage.checkout("ada");
+        assert_eq!((checkout.landing, checkout.landed.len()), (None, landings), "{before}");
+        assert_eq!(stage.state(id), state, "{before}");
+        let subject = stage.sh(&stage.top(), "git log -1 --format=%s");
+        assert_eq!(subject, if landings == 1 { "new" } else { "first" }, "{before}");
+    }
+}
+
+/// RV-36: landings are taken back in the reverse order, of whichever member they are.
+#[test]
+fn rv_36_landings_of_all_members_are_taken_back_in_reverse() {
+    let stage = Stage::new(&["ada", "bob"]);
+    let merge = Approval { landing: Some(LandingKind::Squash), ..Approval::default() };
+    for (n, member) in ["ada", "bob", "ada"].into_iter().enumerate() {
+        stage.sh_of(member, &format!("echo {n} >{n}.txt; git add .; git commit -qm {n}"));
+        stage.task_in_review(member);
+        assert_eq!(stage.approve(member, &merge), Ok(true));
+    }
+    assert_eq!(stage.checkout("ada").landed.len(), 2);
+    for member in ["ada", "bob", "ada"] {
+        assert_eq!(stage.undo().as_deref(), Ok(member));
+    }
+    assert_eq!(stage.sh(&stage.top(), "git log -1 --format=%s"), "first");
+    assert!(stage.undo().expect_err("none").contains("is left to take back"));
 }
 
 #[test]
