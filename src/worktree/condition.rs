@@ -137,7 +137,8 @@ impl Repository {
             // Tags come with the clone, also those of no branch.
             let own = ["HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes", "--"];
             let args = [&["--git-dir=.", "rev-list", "--count"], &own[..]].concat();
-            let inside = Repository { git: self.git.at(&path), ..self.clone() };
+            let mut inside = self.clone();
+            inside.git = self.git.at(&path);
             if let commits @ 1.. = inside.count(&args)? {
                 let repository = path.to_string_lossy().into_owned();
                 return Ok(Some(Condition::Submodule { repository, commits }));

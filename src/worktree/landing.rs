@@ -230,8 +230,9 @@ impl Repository {
         })
     }
 
-    /// Restores the files that git has written or removed before it failed, as on a full disk, except
-    /// those that were changed `before`, and files above 1 GiB. Other content is the person's.
+    /// Restores the files that git has written or removed before it failed, as on a full disk,
+    /// except those that were changed `before`, and files above 1 GiB. Other content is the
+    /// person's.
     fn restore_files(
         &self,
         what: &str,
@@ -273,8 +274,8 @@ impl Repository {
         Ok(listed.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Brings index and files from a commit to which they were moved to that of HEAD: the one before,
-    /// or a commit of the person that has moved the branch meanwhile. Git writes index and files
+    /// Brings index and files from a commit to which they were moved to that of HEAD: the one
+    /// before, or a commit of the person that has moved the branch meanwhile. Git writes index and files
     /// before it moves the branch, with those of the person's commit in their earlier state: the
     /// next commit would revert both.
     pub(super) fn follow_branch(

@@ -12,6 +12,7 @@ mod git;
 mod landing;
 mod line_moves;
 mod list;
+mod lock;
 mod make;
 mod merged;
 mod patch;

@@ -1,16 +1,12 @@
-//! Lists the worktrees of a repository, and locks those of members that run.
-
-use std::path::Path;
+//! Lists the worktrees of a repository.
 
 use super::error::WorktreeError;
 use super::git::Git;
-use super::repository::Repository;
-use model::team::worktree::Checkout;
 use model::text;
 
 /// The beginning of the reason of each lock of phalanx. Such a lock does not keep a worktree: the
 /// callers know whether its member runs.
-const LOCK: &str = "phalanx: ";
+pub(super) const LOCK: &str = "phalanx: ";
 
 /// One worktree, as `git worktree list --porcelain` reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,37 +26,6 @@ pub(super) struct WorktreeEntry {
 pub(super) fn list_worktrees(git: &Git) -> Result<Vec<WorktreeEntry>, WorktreeError> {
     let text = git.get("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
     Ok(parse(&text))
-}
-
-impl Repository {
-    /// Locks a worktree, so that other programs do not prune, move or remove it while `user` works
-    /// in it. A lock that it has stays.
-    pub fn lock(&self, checkout: &Checkout, user: &str) -> Result<(), WorktreeError> {
-        let reason = format!("{LOCK}{user}");
-        // Git refuses to lock twice.
-        self.git.call(&["worktree", "lock", "--reason", &reason, &checkout.path]).map(drop)
-    }
-
-    /// Removes the lock of [`Repository::lock`]. One of a person stays.
-    pub fn unlock(&self, checkout: &Checkout) -> Result<(), WorktreeError> {
-        let is_ours = |one: &WorktreeEntry| one.path == checkout.path && one.user.is_some();
-        if list_worktrees(&self.git)?.iter().any(is_ours) {
-            self.git.call(&["worktree", "unlock", &checkout.path])?;
-        }
-        Ok(())
-    }
-
-    /// Rejects a worktree at `path`, or with `branch`, that a member uses.
-    pub(super) fn must_be_unused(&self, path: &Path, branch: &str) -> Result<(), WorktreeError> {
-        let is_it = |one: &WorktreeEntry| {
-            Path::new(&one.path) == path || one.branch.as_deref() == Some(branch)
-        };
-        let used = list_worktrees(&self.git)?.into_iter().filter(is_it);
-        match used.filter_map(|one| Some((one.path, one.user?))).next() {
-            Some((path, user)) => Err(WorktreeError::InUse { path, user }),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Parses `key value` fields that end with NUL; an empty field ends a worktree.

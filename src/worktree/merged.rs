@@ -58,8 +58,8 @@ impl Repository {
         let drivers = ["config", "-z", "--name-only", "--get-regexp", r"^merge\..*\.driver$"];
         let drivers = self.git.ask(&drivers).ok()?.unwrap_or_default();
         let drivers = drivers.split_terminator('\0').map(|key| format!("{key}=false"));
-        let git = self.git.configured(&drivers.collect::<Vec<_>>());
-        let plain = Repository { git, ..self.clone() };
+        let mut plain = self.clone();
+        plain.git = self.git.configured(&drivers.collect::<Vec<_>>());
         match plain.merged_tree(self.landed_base(checkout, head).ok()?, "HEAD", head).ok()? {
             // One that changes the main branch has something that is missing there, or was reverted.
             MergedTree::Clean(tree) => {

@@ -108,7 +108,7 @@ fn each_point(points: &[&'static str], dies: impl Fn(&str) + Sync) {
     let dies = &dies;
     thread::scope(|scope| {
         for half in points.chunks(points.len().div_ceil(2)) {
-            scope.spawn(move || half.iter().for_each(|point| dies(point)));
+            scope.spawn(move || half.iter().copied().for_each(dies));
         }
     });
 }

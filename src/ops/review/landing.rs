@@ -58,8 +58,8 @@ pub struct LandingReport {
 /// Lands the commits of a member. Those that arrive while it runs stay.
 ///
 /// # Errors
-/// As [`preview`](crate::team::worktree::preview); [`OpsError::Worktree`] for conflicts, for nothing
-/// to land, and if a changed file of the main working directory is in the way; a refusal for
+/// As [`preview`](crate::team::worktree::preview); [`OpsError::Worktree`] for conflicts, for
+/// nothing to land, and if a changed file of the main working directory is in the way; a refusal for
 /// uncommitted work; as [`task::act`] for the task. Nothing is changed then.
 pub fn land(
     ctx: &Context,
@@ -264,7 +264,7 @@ fn finish_one(
 pub fn take_back(ctx: &Context, team: &TeamStore) -> Result<LandingReport, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     // The best reason to refuse has the lowest rank: a landing with few commits on top of it.
-    let mut refusal = None;
+    let mut refusal: Option<(usize, OpsError)> = None;
     for (name, checkout) in all.iter().filter(|(_, all)| all.landings().next().is_some()) {
         must_be_here(team, name, checkout)?;
         let repository = repository(ctx, checkout);
@@ -280,12 +280,15 @@ pub fn take_back(ctx: &Context, team: &TeamStore) -> Result<LandingReport, OpsEr
             }
         }
     }
-    Err(refusal.map(|(_, reason)| reason).unwrap_or_else(|| {
-        OpsError::refused(
-            format!("no landing of team `{}` is left to take back", team.name()),
-            "`phalanx worktree merge NAME` lands the work of a member",
-        )
-    }))
+    Err(refusal.map_or_else(
+        || {
+            OpsError::refused(
+                format!("no landing of team `{}` is left to take back", team.name()),
+                "`phalanx worktree merge NAME` lands the work of a member",
+            )
+        },
+        |(_, reason)| reason,
+    ))
 }
 
 /// Returns the reason why a landing is not at the end of the branch of the main working directory,
@@ -302,7 +305,7 @@ fn why_not_last(
         let hint = format!("land it again: `phalanx worktree merge {name}`");
         return Ok(Some((usize::MAX, OpsError::refused(problem, hint))));
     }
-    if *branch != now {
+    if work.branch.is_some() && work.branch != repository.main_branch()? {
         let branch = branch.clone();
         let other = WorktreeError::OtherBranch { dir, branch, now };
         return Ok(Some((usize::MAX - 1, other.into())));

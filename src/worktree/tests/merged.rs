@@ -1,13 +1,16 @@
 //! Work that the main branch has in other commits: EN-12.
 
 use super::*;
+use model::team::worktree::LandingKind;
 
-/// A repository, and a worktree with two commits, of which one changes a line of the main branch.
+/// A worktree with two commits, of which one changes a line of a file, and a main branch with one.
 fn worked() -> (Lab, Checkout) {
     let lab = Lab::new();
     let checkout = lab.made();
     lab.commit(&checkout.path, "a.txt", "one\nTWO\nthree\n");
     lab.commit(&checkout.path, "b.txt", "b\n");
+    // A commit that is picked onto its own parent would be the same.
+    lab.commit(lab.main(), "main.txt", "m\n");
     (lab, checkout)
 }
 
