@@ -136,7 +136,7 @@ impl TestTeam {
             "wish": {"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"},
         });
         let record: MemberRecord = serde_json::from_value(record).map_err(|e| e.to_string())?;
-        self.0.begin_record(&record).map(drop).map_err(describe)
+        self.0.begin_record(&record).map_err(describe)
     }
 
     /// Sets the reason in the record that [`TestTeam::begin`] wrote. Returns false if there is no

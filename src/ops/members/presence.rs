@@ -128,9 +128,7 @@ pub fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note
 
 /// Applies a transition to a record. Returns the new state if it changed.
 fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option<MemberState> {
-    if cause == Cause::Refused {
-        record.restart = None;
-    }
+    record.restart.take_if(|_| cause == Cause::Refused);
     let next = record.state.after(cause)?;
     record.before.take_if(|_| next.is_up());
     record.state = next;

@@ -44,7 +44,8 @@ struct Recovered {
 /// A store that cannot be read or written. Repairs made until then stay.
 pub fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let id = rand::uuid();
-    let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
+    let mut done =
+        Recovered { starts: spawn::finish(ctx, team, &id, true)?, ..Recovered::default() };
     let over = ended(team)?;
     remove_ended(ctx, team, &over, &mut done)?;
     release_tasks(team, &over, &mut done)?;
@@ -65,7 +66,7 @@ pub fn recover_starts(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if team.member_records()?.iter().any(presence::is_cut) {
         // No lead begins meanwhile, which would do the same.
         let _lease = lease::hold(team).ok();
-        spawn::finish(ctx, team, &rand::uuid())?;
+        spawn::finish(ctx, team, &rand::uuid(), false)?;
     }
     rename::take_back_cut(team)
 }

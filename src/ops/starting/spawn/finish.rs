@@ -33,16 +33,21 @@ pub struct RecoveredStarts {
     pub(crate) rolled_back: Vec<MemberName>,
 }
 
-/// Accepts or rolls back all interrupted starts. `cause` is the journal event id they are
-/// attributed to.
+/// Accepts or rolls back all interrupted starts, or those on this host: a spawner on another one may
+/// live. `cause` is the journal event id they are attributed to.
 ///
 /// # Errors
 ///
 /// The store cannot be read or written, or changes to records cannot be watched.
-pub fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<RecoveredStarts, OpsError> {
+pub(crate) fn finish(
+    ctx: &Context,
+    team: &TeamStore,
+    cause: &str,
+    elsewhere: bool,
+) -> Result<RecoveredStarts, OpsError> {
     let watcher = RecordWatcher::subscribe(team)?;
-    let interrupted: Vec<MemberRecord> =
-        team.member_records()?.into_iter().filter(presence::is_cut).collect();
+    let records = team.member_records()?.into_iter().filter(|one| elsewhere || !one.is_elsewhere);
+    let interrupted: Vec<MemberRecord> = records.filter(presence::is_cut).collect();
     let mut recovered = RecoveredStarts::default();
     if interrupted.is_empty() {
         return Ok(recovered);
