@@ -1,12 +1,13 @@
 //! Reports the condition of a worktree and removes one if no work would be lost. Queries git each
 //! time and caches nothing.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::WorktreeError;
-use super::git;
+use super::git::{self, Git};
 use super::list::{WorktreeEntry, list_worktrees};
 use super::repository::Repository;
 use model::team::worktree::{Checkout, Condition, MergeEvidence};
@@ -41,6 +42,22 @@ pub(super) fn condition_of(
         (Ok(_), true) if head.as_ref() == Some(&checkout.base) => Condition::Clean,
         (Ok(by), true) => Condition::Merged { by },
     }
+}
+
+/// Returns the paths that `git status` lists in a directory, which can be any.
+///
+/// # Errors
+/// [`WorktreeError::Git`] if the directory is in no checkout; [`WorktreeError::Exec`] if git cannot
+/// be run or times out.
+pub fn changed_paths(
+    dir: &Path,
+    caller: &[(OsString, OsString)],
+) -> Result<Vec<String>, WorktreeError> {
+    let what = format!("ask git how {} stands", dir.display());
+    let args = ["status", "--porcelain", "--ignore-submodules=dirty"];
+    let listed = Git::new(dir, caller).get(&what, &args)?;
+    // Two letters of state and a blank come before the path.
+    Ok(listed.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
 }
 
 impl Repository {
@@ -92,12 +109,10 @@ impl Repository {
         Ok(FoundWorktree { obstacle, entry: Some(entry.clone()) })
     }
 
-    /// Counts the files that are changed, staged or untracked, including those in submodules.
+    /// Counts the files that are changed, staged or untracked. Does not look into submodules, which
+    /// have a configuration of their own.
     pub(super) fn uncommitted(&self, path: &Path) -> Result<usize, WorktreeError> {
-        let args =
-            ["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"];
-        let text = self.git.at(path).get("ask how a worktree stands", &args)?;
-        Ok(text.split('\0').filter(|entry| !entry.is_empty()).count())
+        count_uncommitted(&self.in_worktree(path)?)
     }
 
     /// Returns the evidence that the commits since the worktree's start are merged, or the number of
@@ -126,11 +141,12 @@ impl Repository {
         Ok(self.evidence(checkout, self.count(&args)?, &own))
     }
 
-    /// Returns the condition of a worktree in which a submodule has commits that no remote has. The
-    /// repositories of submodules belong to the worktree alone, and are removed with it.
+    /// Returns the condition of a worktree in which a submodule has uncommitted files, or commits
+    /// that no remote has. The repositories of submodules belong to the worktree alone, and are
+    /// removed with it.
     fn kept_by_submodule(&self, dir: &Path) -> Result<Option<Condition>, WorktreeError> {
         let modules = ["rev-parse", "--path-format=absolute", "--git-path", "modules"];
-        let modules = self.git.at(dir).get("look for submodules", &modules)?;
+        let modules = self.in_worktree(dir)?.get("look for submodules", &modules)?;
         let mut repositories = Vec::new();
         find_repositories(Path::new(modules.trim_end_matches('\n')), &mut repositories)?;
         for path in repositories {
@@ -142,6 +158,15 @@ impl Repository {
             if let commits @ 1.. = inside.count(&args)? {
                 let repository = path.to_string_lossy().into_owned();
                 return Ok(Some(Condition::Submodule { repository, commits }));
+            }
+            let files = inside.git.ask(&["--git-dir=.", "config", "--get", "core.worktree"])?;
+            if let Some(files) =
+                files.map(|files| path.join(files)).filter(|files| fs::is_dir(files))
+            {
+                let git = inside.git.with("GIT_DIR", &path).with("GIT_WORK_TREE", files);
+                if let files @ 1.. = count_uncommitted(&git)? {
+                    return Ok(Some(Condition::Dirty { files }));
+                }
             }
         }
         Ok(None)
@@ -171,18 +196,19 @@ impl Repository {
         if let Some(why) = condition.keeps() {
             return Ok(RemovalOutcome::Kept { why });
         }
+        let this = self.with(self.git.patient());
         if condition == Condition::Unfinished {
-            self.discard(checkout)?;
-        } else if condition != Condition::Gone {
-            if let Some(why) = self.remove_directory(checkout)? {
-                return Ok(RemovalOutcome::Kept { why });
-            }
+            this.discard(checkout)?;
+        } else if condition != Condition::Gone
+            && let Some(why) = this.remove_directory(checkout)?
+        {
+            return Ok(RemovalOutcome::Kept { why });
         }
-        if !checkout.new_branch || self.tip(&checkout.branch)?.is_none() {
+        if !checkout.new_branch || this.tip(&checkout.branch)?.is_none() {
             return Ok(RemovalOutcome::Gone { branch_left: None });
         }
-        let gone = self.is_elsewhere(checkout)?
-            && self.git.call(&["branch", "--quiet", "-D", &checkout.branch])?.code == Some(0);
+        let gone = this.is_elsewhere(checkout)?
+            && this.git.call(&["branch", "--quiet", "-D", &checkout.branch])?.code == Some(0);
         Ok(RemovalOutcome::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
     }
 
@@ -217,6 +243,13 @@ impl Repository {
         args.push("--");
         Ok(self.evidence(checkout, self.count(&args)?, &[&own]).is_ok())
     }
+}
+
+fn count_uncommitted(git: &Git) -> Result<usize, WorktreeError> {
+    let args =
+        ["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty"];
+    let text = git.get("ask how a worktree stands", &args)?;
+    Ok(text.split('\0').filter(|entry| !entry.is_empty()).count())
 }
 
 /// Finds git directories, also of submodules that are not checked out. Does not follow links, which

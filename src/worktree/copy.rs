@@ -280,10 +280,10 @@ impl HostRepository {
             self.repository.discard(checkout)?;
             return Ok(RemovalOutcome::Gone { branch_left: None });
         }
-        if state.obstacle != Some(Condition::Gone) {
-            if let Some(why) = self.repository.remove_directory(checkout)? {
-                return Ok(RemovalOutcome::Kept { why });
-            }
+        if state.obstacle != Some(Condition::Gone)
+            && let Some(why) = self.repository.with(git.patient()).remove_directory(checkout)?
+        {
+            return Ok(RemovalOutcome::Kept { why });
         }
         let Some(tip) = state.tip else { return Ok(RemovalOutcome::Gone { branch_left: None }) };
         let name = format!("refs/heads/{}", checkout.branch);

@@ -84,7 +84,7 @@ impl Git {
             .iter()
             .zip(commits)
             .try_for_each(|(name, commit)| self.get(what, &["update-ref", name, commit]).map(drop));
-        let written = named.and_then(|()| self.get(what, &args).map(drop));
+        let written = named.and_then(|()| self.patient().get(what, &args).map(drop));
         for name in &refs {
             // A ref that is left only keeps its commit.
             let _ = self.call(&["update-ref", "-d", name]);
@@ -98,7 +98,7 @@ impl Git {
         args.extend(["fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head"]);
         args.extend(["--no-recurse-submodules", "--no-auto-gc", "--", from]);
         args.extend(refspecs.iter().map(String::as_str));
-        self.without_policy().get("take the commits", &args).map(drop)
+        self.acting().without_policy().get("take the commits", &args).map(drop)
     }
 
     /// Pushes `commits` to an address, as refs of the operation `token`.
@@ -128,7 +128,7 @@ impl Git {
         args.extend(["push", "--quiet", "--no-verify", "--no-follow-tags"]);
         args.extend(["--recurse-submodules=no", "--", to]);
         args.extend(specs.iter().map(String::as_str));
-        self.without_policy().get("push the commits to the remote", &args).map(drop)
+        self.acting().without_policy().get("push the commits to the remote", &args).map(drop)
     }
 
     /// Fetches commits from a bundle that another machine sent. Older versions of git do not check

@@ -61,7 +61,7 @@ impl Repository {
         fs::write_atomic(&entry.join("commondir"), b"../..\n")?;
         fs::write_atomic(&entry.join("HEAD"), head.as_bytes())?;
         self.git.get(what, &["worktree", "repair", &checkout.path])?;
-        self.git.at(path).get(what, &["reset", "--quiet"]).map(drop)
+        self.in_worktree(path)?.patient().get(what, &["reset", "--quiet"]).map(drop)
     }
 
     /// Returns true if `branch` is the former branch `old` under a new name.

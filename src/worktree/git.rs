@@ -1,15 +1,33 @@
 //! Runs git in one directory, without a shell and with a deadline. Errors carry git's own message.
+//! A call runs no program that the repository names, unless it is made with [`Git::acting`]: members
+//! can write the configuration of repositories.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::error::WorktreeError;
 use model::text;
+use sys::clock::Deadline;
 use sys::exec::{self, CancelToken, ExecCommand, ExecLimits, ExecOutput};
 
-/// Checking out a large repository on a slow disk can take minutes.
-const DEADLINE: Duration = Duration::from_secs(300);
+/// Time limit of a call that a person waits for to see something.
+const LOOK: Duration = Duration::from_secs(10);
+/// Time limit of other calls. Checking out a large repository on a slow disk can take minutes.
+const WORK: Duration = Duration::from_secs(300);
+
+/// Settings with which git asks no monitor of files, runs no hook, checks no signature, enters no
+/// submodule and asks for no password.
+const QUIET: [&str; 5] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "log.showSignature=false",
+    "submodule.recurse=false",
+    "credential.helper=",
+];
 
 /// Variables that make git use a repository or index other than that of its directory. A git hook
 /// runs with some of them set.
@@ -34,6 +52,13 @@ pub(super) struct Git {
     /// Settings that override the configuration, as `KEY=VALUE`.
     settings: Vec<String>,
     cancel: Option<CancelToken>,
+    /// Time limit of each call.
+    limit: Duration,
+    /// The end of all calls together.
+    until: Option<Deadline>,
+    /// The variables that switch off what the repository would run, once they are known; `None` if
+    /// it may run its programs.
+    off: Option<Arc<OnceLock<Env>>>,
 }
 
 impl Git {
@@ -46,11 +71,30 @@ impl Git {
         };
         let mut env: Env = caller.iter().filter(|(name, _)| !replaced(name)).cloned().collect();
         env.extend(ours.map(|(name, value)| (name.into(), value.into())));
-        Git { dir: dir.to_owned(), env, settings: Vec::new(), cancel: None }
+        let (dir, settings, off) = (dir.to_owned(), Vec::new(), Some(Arc::default()));
+        Git { dir, env, settings, cancel: None, limit: LOOK, until: None, off }
     }
 
     pub(super) fn at(&self, dir: &Path) -> Git {
-        Git { dir: dir.to_owned(), ..self.clone() }
+        // Another directory can have another configuration.
+        let off = self.off.as_ref().map(|_| Arc::default());
+        Git { dir: dir.to_owned(), off, ..self.clone() }
+    }
+
+    /// Git with all that the repository is configured to run, for a change that the person asked
+    /// for.
+    pub(super) fn acting(&self) -> Git {
+        Git { off: None, ..self.patient() }
+    }
+
+    /// Git with time for a change, which is carried through once it has begun.
+    pub(super) fn patient(&self) -> Git {
+        Git { limit: WORK, until: None, ..self.clone() }
+    }
+
+    /// Git whose calls together end by a deadline.
+    pub(super) fn until(&self, deadline: Deadline) -> Git {
+        Git { until: Some(deadline), ..self.clone() }
     }
 
     /// Git with more settings, as `KEY=VALUE`.
@@ -110,16 +154,33 @@ impl Git {
         stdin: Vec<u8>,
         output: Option<usize>,
     ) -> Result<ExecOutput, WorktreeError> {
-        let settings = self.settings.iter().flat_map(|setting| ["-c", setting]);
+        let quiet = if self.off.is_some() { &QUIET[..] } else { &[] };
+        let settings = quiet.iter().copied().chain(self.settings.iter().map(String::as_str));
+        let settings = settings.flat_map(|setting| ["-c", setting]);
         let command = ExecCommand {
             program: "git".into(),
             args: settings.chain(args.iter().copied()).map(Into::into).collect(),
-            env: Some(self.env.clone()),
+            env: Some([self.env.clone(), self.switched_off()?].concat()),
             cwd: Some(self.dir.clone()),
             stdin,
         };
-        let limits = ExecLimits { deadline: DEADLINE, output, cancel: self.cancel.clone() };
+        let left = self.until.map_or(self.limit, |until| until.remaining().min(self.limit));
+        let limits = ExecLimits { deadline: left, output, cancel: self.cancel.clone() };
         Ok(exec::run_within(&command, &limits)?)
+    }
+
+    /// Returns the variables that switch off what the configuration of the repository would run.
+    pub(super) fn switched_off(&self) -> Result<Env, WorktreeError> {
+        let Some(known) = &self.off else { return Ok(Env::new()) };
+        if let Some(off) = known.get() {
+            return Ok(off.clone());
+        }
+        let plain = Git { off: None, ..self.clone() };
+        let listed = plain.call(&["config", "--list", "--show-scope", "-z"])?;
+        let listed = take_stdout("read the configuration of git", listed)?;
+        let taken = self.env.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT");
+        let taken = taken.and_then(|(_, count)| count.to_str()?.parse().ok()).unwrap_or_default();
+        Ok(known.get_or_init(|| switch_off(&listed, taken)).clone())
     }
 
     /// Runs git and returns its stdout; an exit status other than 0 is an error. `what` completes
@@ -144,6 +205,51 @@ impl Git {
             None => Ok(self.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned()),
         }
     }
+}
+
+/// Reads `git config --list --show-scope -z`, and returns the variables that give each setting by
+/// which the repository would run a command the value that the person's own files have, or one that
+/// runs nothing. `taken` is the number of settings that the caller's environment has.
+fn switch_off(listed: &[u8], taken: usize) -> Env {
+    let (mut own, mut off) = (BTreeMap::new(), BTreeMap::new());
+    let mut fields = listed.split(|byte| *byte == 0);
+    while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
+        let mut entry = entry.splitn(2, |byte| *byte == b'\n');
+        let key = entry.next().unwrap_or_default().to_vec();
+        if matches!(scope, b"system" | b"global" | b"command") {
+            own.insert(key, entry.next().unwrap_or(b"true").to_vec());
+        } else if let Some((key, value)) = harmless(key) {
+            off.insert(key, value.to_vec());
+        }
+    }
+    // By variables, because the name of a filter can have any character.
+    let mut env: Env = vec![("GIT_NO_LAZY_FETCH".into(), "1".into())];
+    env.push(("GIT_CONFIG_COUNT".into(), (taken + off.len()).to_string().into()));
+    for (nth, (key, value)) in (taken..).zip(off) {
+        let value = own.remove(&key).unwrap_or(value);
+        env.push((format!("GIT_CONFIG_KEY_{nth}").into(), OsString::from_vec(key)));
+        env.push((format!("GIT_CONFIG_VALUE_{nth}").into(), OsString::from_vec(value)));
+    }
+    env
+}
+
+/// Returns the setting that keeps git from running the command of another one; `None` if that is no
+/// command which a call that reads would run.
+fn harmless(mut key: Vec<u8>) -> Option<(Vec<u8>, &'static [u8])> {
+    let section = key.split(|byte| *byte == b'.').next()?.to_vec();
+    let start = key.iter().rposition(|byte| *byte == b'.')? + 1;
+    let value: &[u8] = match (section.as_slice(), &key[start..]) {
+        (b"filter", b"clean" | b"smudge" | b"process") => b"",
+        (b"filter", b"required") => b"false",
+        // The merge of the file is then a conflict.
+        (b"merge", b"driver") => b"false",
+        (b"hook", b"command") => {
+            key.splice(start.., *b"enabled");
+            b"false"
+        }
+        _ => return None,
+    };
+    Some((key, value))
 }
 
 /// Returns the stdout of a call, or the error of one that failed. `what` as in [`Git::get`].

@@ -168,7 +168,7 @@ impl Repository {
         // Refuses if the branch has moved meanwhile, as a fast-forward does.
         let update = ["update-ref", "-m", &reason, &name, to, from];
         if self.is_bare()? {
-            return self.git.get(what, &update).map(drop);
+            return self.git.acting().get(what, &update).map(drop);
         }
         let changed = self.names(what, &["diff-files"])?;
         let moved = if is_forward {
@@ -179,7 +179,7 @@ impl Repository {
             let _ = self.change_checkout(what, &["update-index", "-q", "--refresh"]);
             let files = self.change_checkout(what, &["read-tree", "-m", "-u", from, to]);
             failpoint::hit("undo.files");
-            files.and_then(|()| self.git.get(what, &update).map(drop))
+            files.and_then(|()| self.git.acting().get(what, &update).map(drop))
         };
         let now = self.main_branch()?;
         let is_other = branch.is_some() && now.as_deref() != branch;
@@ -224,7 +224,7 @@ impl Repository {
                 hint: Some("commit it, unstage it or move it away, and run this again".to_owned()),
             });
         }
-        on_index_copy(&self.git, |git| {
+        on_index_copy(&self.git.acting(), |git| {
             git.call(&["update-index", "-q", "--refresh"])?;
             git.get(what, &["read-tree", "--dry-run", "-m", "-u", from, to]).map(drop)
         })
@@ -248,7 +248,7 @@ impl Repository {
         for name in ours.intersection(&(&changed - before)).chain(new) {
             let (path, is_new) = (self.top.join(name), added.contains(name));
             let args = ["cat-file", "--filters", &format!("{to}:{name}")];
-            let ours = self.git.feed_within(&args, Vec::new(), 1 << 30)?;
+            let ours = self.git.acting().feed_within(&args, Vec::new(), 1 << 30)?;
             let is_ours = match fs::read(&path, 1 << 30) {
                 Ok(Some(now)) => ours.code == Some(0) && ours.stdout.starts_with(&now),
                 Ok(None) => true,
@@ -264,7 +264,7 @@ impl Repository {
             return Ok(());
         }
         let restore = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
-        git::take_stdout(what, self.git.feed(&restore, lost)?).map(drop)
+        git::take_stdout(what, self.git.acting().feed(&restore, lost)?).map(drop)
     }
 
     /// Returns the names of files that a command of git for differences lists.
@@ -323,7 +323,7 @@ impl Repository {
     fn change_checkout(&self, what: &str, args: &[&str]) -> Result<(), WorktreeError> {
         let deadline = Deadline::after(INDEX);
         loop {
-            match self.git.get(what, args) {
+            match self.git.acting().get(what, args) {
                 Err(WorktreeError::Git { message, .. })
                     if message.contains("index.lock") && !deadline.expired() =>
                 {
@@ -414,7 +414,7 @@ impl Repository {
         ours: &str,
         theirs: &str,
     ) -> Result<String, WorktreeError> {
-        match self.merged_tree(base, ours, theirs)? {
+        match self.with(self.git.acting()).merged_tree(base, ours, theirs)? {
             MergedTree::Clean(tree) => Ok(tree),
             MergedTree::Conflicts(files) => {
                 let into = self.main_name()?;
@@ -472,7 +472,7 @@ impl Repository {
         let mut args = vec!["commit-tree", tree];
         args.extend(signs.then_some("-S"));
         args.extend(parents.iter().flat_map(|parent| ["-p", parent]));
-        let git = author.iter().fold(self.git.clone(), |git, (name, value)| git.with(name, value));
+        let git = author.iter().fold(self.git.acting(), |git, (name, value)| git.with(name, value));
         let output = git.feed(&args, format!("{message}\n").into_bytes())?;
         let commit = git::take_stdout("make the commit", output)?;
         Ok(String::from_utf8_lossy(&commit).trim_end().to_owned())

@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 
 use sys::fs;
 
-pub use condition::RemovalOutcome;
+pub use condition::{RemovalOutcome, changed_paths};
 pub use conflict::{ConflictHunk, ConflictedFile};
 pub use copy::{CopyTraits, HostRepository, WORKTREES, WorktreeState};
 pub use error::WorktreeError;

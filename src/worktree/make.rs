@@ -210,7 +210,7 @@ impl Repository {
         };
         // Git takes the sparse patterns from the checkout that it runs in.
         let args = [vec!["worktree", "add", "--quiet"], start].concat();
-        let output = self.git.at(&self.here).call(&args)?;
+        let output = self.git.at(&self.here).acting().call(&args)?;
         if output.code == Some(0) {
             return Ok(None);
         }
@@ -233,8 +233,8 @@ impl Repository {
         if !entry.is_some_and(is_at_base) {
             return Ok(false);
         }
-        let status = ["status", "--porcelain", "--untracked-files=no"];
-        Ok(self.git.at(&path).get("ask how a worktree stands", &status)?.is_empty())
+        let status = ["status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty"];
+        Ok(self.in_worktree(&path)?.get("ask how a worktree stands", &status)?.is_empty())
     }
 
     /// Removes what exists of a planned worktree in which no member has worked. This is the only
@@ -254,7 +254,7 @@ impl Repository {
         loop {
             // Twice: also one that git has locked while it makes it.
             let args = ["worktree", "remove", "--force", "--force", &planned.path];
-            let output = self.git.call(&args)?;
+            let output = self.git.patient().call(&args)?;
             if !fs::exists(path) && !is_known()? {
                 break;
             }

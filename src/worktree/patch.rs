@@ -12,10 +12,8 @@ use sys::exec::ExecError;
 /// Largest patch, in bytes.
 const LARGEST_PATCH: usize = 64 << 20;
 
-/// Settings of which git has no option. It reads the index for attributes, and would ask the
-/// monitor of the main working directory.
-const SETTINGS: [&str; 3] =
-    ["diff.suppressBlankEmpty=false", "core.quotePath=true", "core.fsmonitor=false"];
+/// Settings of which git has no option.
+const SETTINGS: [&str; 2] = ["diff.suppressBlankEmpty=false", "core.quotePath=true"];
 
 /// Options that make the output independent of the configuration, which may also name programs to
 /// run.
@@ -70,7 +68,7 @@ impl Repository {
         let mut form = vec!["--patch", "--unified=3", "--find-renames", "--full-index"];
         form.extend(options.ignores_whitespace.then_some("--ignore-all-space"));
         form.extend(options.lists_files.then_some("--stat"));
-        diff_tree(&self.git, &form, from, to, &[])
+        diff_tree(&self.git.patient(), &form, from, to, &[])
     }
 
     /// Returns the files that differ between two commits.

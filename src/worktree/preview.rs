@@ -45,7 +45,7 @@ impl Repository {
     /// histories are unrelated. [`WorktreeError::Exec`] if git cannot be run or times out.
     pub fn preview(&self, checkout: &Checkout) -> Result<Preview, WorktreeError> {
         let what = "try the merge";
-        let there = self.git.at(Path::new(&checkout.path));
+        let there = self.in_worktree(Path::new(&checkout.path))?;
         let head = there.get(what, &["rev-parse", "HEAD"])?;
         let uncommitted = self.uncommitted(Path::new(&checkout.path))?;
         self.try_merge(checkout, head.trim_end(), there.name_of_head(what)?, uncommitted)
@@ -68,7 +68,8 @@ impl Repository {
             Some(base) => format!("{base}..{head}"),
             None => format!("HEAD...{head}"),
         };
-        let size = self.git.get(what, &["diff", "--shortstat", &range, "--"])?.trim().to_owned();
+        let args = ["diff", "--shortstat", "--no-ext-diff", "--no-textconv", &range, "--"];
+        let size = self.git.get(what, &args)?.trim().to_owned();
         let head = head.to_owned();
         Ok(Preview { from, into, head, commits, size, conflicts, uncommitted })
     }

@@ -69,7 +69,7 @@ impl Repository {
         let spec = format!("{head}:refs/heads/{branch}");
         let pinned = ["--porcelain", "--no-follow-tags", "--recurse-submodules=no"];
         let args = [&["push"], &pinned[..], &["--", remote, &spec]].concat();
-        let mut git = self.git.clone();
+        let mut git = self.git.acting();
         // A question of ssh at the terminal would stop the push until its deadline.
         let is_chosen = self.git.env().iter().any(|(name, _)| SSH.iter().any(|ssh| name == ssh));
         if !is_chosen && self.git.ask(&["config", "--get", "core.sshCommand"])?.is_none() {

@@ -7,8 +7,12 @@ use super::error::WorktreeError;
 use super::git::{self, Git};
 use super::list::list_worktrees;
 use model::team::worktree::DIR;
+use sys::clock::Deadline;
 use sys::exec::CancelToken;
 use sys::fs;
+
+/// Size limit of the file that names the directory of a worktree, in bytes.
+const LARGEST: u64 = 64 * 1024;
 
 /// A repository.
 #[derive(Debug, Clone)]
@@ -39,7 +43,7 @@ impl Repository {
             let path = git.get(what, &[&["rev-parse", "--path-format=absolute"], args].concat())?;
             Ok::<_, WorktreeError>(PathBuf::from(path.trim_end_matches('\n')))
         };
-        let bare = git.call(&["rev-parse", "--is-bare-repository"])?;
+        let bare = git.acting().call(&["rev-parse", "--is-bare-repository"])?;
         if bare.code != Some(0) {
             let is_none = String::from_utf8_lossy(&bare.stderr).contains("not a git repository");
             return Err(match is_none {
@@ -73,7 +77,36 @@ impl Repository {
     /// Returns the repository with calls of git that another thread can cancel.
     #[must_use]
     pub fn cancelled_by(&self, cancel: &CancelToken) -> Repository {
-        Repository { git: self.git.cancelled_by(cancel), ..self.clone() }
+        self.with(self.git.cancelled_by(cancel))
+    }
+
+    /// Returns the repository with calls of git that end by a deadline, all together.
+    #[must_use]
+    pub fn until(&self, deadline: Deadline) -> Repository {
+        self.with(self.git.until(deadline))
+    }
+
+    pub(super) fn with(&self, git: Git) -> Repository {
+        Repository { git, ..self.clone() }
+    }
+
+    /// Returns git in a worktree, by the entry of the worktree in the repository: the member can
+    /// write the `.git` in its directory.
+    pub(super) fn in_worktree(&self, path: &Path) -> Result<Git, WorktreeError> {
+        let entries = self.git.own_path("worktrees")?;
+        for entry in fs::names(&entries)?.into_iter().map(|name| entries.join(name)) {
+            let Ok(Some(found)) = fs::read(&entry.join("gitdir"), LARGEST) else { continue };
+            let found = String::from_utf8_lossy(&found);
+            // A relative path starts in the entry.
+            let found = entry.join(found.trim_end_matches('\n'));
+            let Some(dir) = found.parent() else { continue };
+            if dir == path || fs::canonical(dir).is_ok_and(|dir| dir == path) {
+                let git = self.git.at(path).with("GIT_WORK_TREE", path);
+                let common = entries.parent().unwrap_or(&entries);
+                return Ok(git.with("GIT_DIR", entry).with("GIT_COMMON_DIR", common));
+            }
+        }
+        Err(WorktreeError::NoDirectory { path: path.display().to_string() })
     }
 
     /// Returns the commit of the main working directory.

@@ -12,15 +12,12 @@ use super::repository::Repository;
 use model::team::worktree::Checkout;
 use sys::{fs, rand};
 
-/// Settings that would start a program, refuse a file, or change the id of a snapshot.
-const SETTINGS: [&str; 7] = [
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
+/// Settings that would refuse a file, or change the id of a snapshot.
+const SETTINGS: [&str; 4] = [
     "core.splitIndex=false",
     "core.safecrlf=false",
     "diff.orderFile=/dev/null",
     "i18n.commitEncoding=UTF-8",
-    "submodule.recurse=false",
 ];
 
 /// Author and committer of snapshots.
@@ -42,7 +39,8 @@ pub struct WorkSnapshot {
     pub uncommitted: usize,
     /// Paths of the repositories inside the worktree that git does not track. They are left out.
     pub nested: Vec<String>,
-    /// Clean filters that could not run. The files of these filters are held as they are on disk.
+    /// Filters that could not run, or that are off because only the repository defines them. Files
+    /// of these filters that are not committed are held as they are on disk.
     pub unfiltered: Vec<String>,
 }
 
@@ -55,20 +53,16 @@ impl Repository {
     /// may not read; [`WorktreeError::Exec`] if it is cancelled, times out or cannot be run.
     pub fn snapshot(&self, checkout: &Checkout) -> Result<WorkSnapshot, WorktreeError> {
         let dir = Path::new(&checkout.path);
-        // Without this entry, git would use a repository that contains the directory.
-        if !fs::exists(&dir.join(".git")) {
+        if !fs::is_dir(dir) {
             return Err(WorktreeError::NoDirectory { path: checkout.path.clone() });
         }
-        let git = self.git.at(dir).configured(&SETTINGS);
+        let git = self.in_worktree(dir)?.configured(&SETTINGS);
         let mut stager = Stager { git, unfiltered: BTreeSet::new() };
-        let status = stager.status()?;
-        let head =
-            status.head.ok_or_else(|| WorktreeError::Unborn { dir: checkout.path.clone() })?;
-        let (commit, uncommitted) = if status.is_changed {
-            stager.commit(&head, status.new_files)?
-        } else {
-            (head.clone(), 0)
-        };
+        let mut status = stager.status()?;
+        let unborn = || WorktreeError::Unborn { dir: checkout.path.clone() };
+        let head = status.head.take().ok_or_else(unborn)?;
+        let (commit, uncommitted) =
+            if status.is_changed { stager.commit(&head, &status)? } else { (head.clone(), 0) };
         let (branch, nested) = (status.branch, status.nested);
         let unfiltered = stager.unfiltered.into_iter().collect();
         Ok(WorkSnapshot { head, branch, commit, uncommitted, nested, unfiltered })
@@ -82,8 +76,10 @@ struct WorktreeStatus {
     branch: Option<String>,
     /// A tracked file is changed or staged, or there are new files.
     is_changed: bool,
-    /// Paths of the new files, each with a NUL at its end.
-    new_files: Vec<u8>,
+    /// Paths of the files that differ from the index and of new files, each with a NUL at its end.
+    files: Vec<u8>,
+    /// Paths of the files that are gone, in the same form.
+    gone: Vec<u8>,
     nested: Vec<String>,
 }
 
@@ -101,11 +97,18 @@ fn parse_status(output: &[u8]) -> WorktreeStatus {
                 status.nested.push(text[2..].trim_end_matches('/').to_owned());
             } else {
                 status.is_changed = true;
-                status.new_files.extend(path);
-                status.new_files.push(0);
+                status.files.extend([path, b"\0"].concat());
             }
         } else if entry.starts_with(b"1 ") || entry.starts_with(b"u ") {
             status.is_changed = true;
+            let words = if entry[0] == b'u' { 11 } else { 9 };
+            let path = entry.splitn(words, |byte| *byte == b' ').nth(words - 1);
+            let path = [path.unwrap_or_default(), b"\0"].concat();
+            match (entry[0], entry.get(3)) {
+                (b'1', Some(b'.')) => {}
+                (b'1', Some(b'D')) => status.gone.extend(path),
+                _ => status.files.extend(path),
+            }
         }
     }
     status
@@ -157,11 +160,15 @@ impl Stager {
     }
 
     /// Commits all files on top of `head`. Returns the commit and the number of changed files.
-    fn commit(&mut self, head: &str, new_files: Vec<u8>) -> Result<(String, usize), WorktreeError> {
+    fn commit(
+        &mut self,
+        head: &str,
+        status: &WorktreeStatus,
+    ) -> Result<(String, usize), WorktreeError> {
         let plain = self.git.clone();
         let tree = on_index_copy(&plain, |git| {
             self.git = git;
-            self.stage(&new_files)
+            self.stage(status)
         })?;
         self.git = plain;
         let changed = ["diff-tree", "-r", "-z", "--name-only", "--ignore-submodules=none", head];
@@ -173,14 +180,18 @@ impl Stager {
         }
     }
 
-    /// Adds all files of the worktree to the index, and returns the tree of it.
-    fn stage(&mut self, new_files: &[u8]) -> Result<String, WorktreeError> {
-        self.run(&["add", "--update"], &[])?;
-        if !new_files.is_empty() {
-            // A file that was removed meanwhile is skipped.
-            let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-            self.run(&add, new_files)?;
-        }
+    /// Adds all files of the worktree to the index, and returns the tree of it. `git add` would run
+    /// git in each submodule, with the configuration that it has there.
+    fn stage(&mut self, status: &WorktreeStatus) -> Result<String, WorktreeError> {
+        self.run(&["update-index", "--force-remove", "-z", "--stdin"], &status.gone)?;
+        let off = self.git.switched_off()?;
+        let off = off.windows(2).filter(|setting| setting[1].1.is_empty());
+        let names =
+            off.filter_map(|key| key[0].1.to_str()?.strip_prefix("filter.")?.rsplit_once('.'));
+        self.unfiltered.extend(names.map(|(name, _)| name.to_owned()));
+        // A file that was removed meanwhile is skipped.
+        let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+        self.run(&add, &status.files)?;
         let tree = self.run(&["write-tree"], &[])?;
         Ok(String::from_utf8_lossy(&tree).trim_end().to_owned())
     }

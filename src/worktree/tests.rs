@@ -5,6 +5,7 @@ mod hosts;
 mod landing;
 mod line_moves;
 mod merged;
+mod planted;
 mod snapshot;
 mod starts;
 mod submodules;

@@ -84,6 +84,7 @@ mod news;
 mod offers;
 mod owners;
 mod plans;
+mod planted;
 mod popup;
 mod postgres;
 mod process;

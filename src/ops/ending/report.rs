@@ -3,9 +3,7 @@
 //! request, in the journal and in every report.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::Path;
 
 use crate::{Context, OpsError};
 use model::decisions::request::{self, ShutdownFinding, ShutdownRequest};
@@ -13,10 +11,6 @@ use model::decisions::shutdown_check::{self, WorkTree};
 use model::team::event::{EventKind, Note};
 use model::text;
 use store::TeamStore;
-use sys::exec::{self, ExecCommand};
-
-/// Time limit of git for one directory.
-const GIT: Duration = Duration::from_secs(5);
 
 /// Verifies the last request of each member that has ended or refused, unless it was verified
 /// before.
@@ -88,40 +82,11 @@ fn journal_findings(
     Ok(())
 }
 
-/// Returns git's status of a directory. git runs without optional locks, so that it does not
-/// disturb other processes that use the repository.
+/// Returns git's status of a directory.
 fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
-    // A variable that names a repository would override the directory.
-    let own = |name: &OsString| !name.to_string_lossy().starts_with("GIT_");
-    let env = ctx.caller.env.iter().filter(|(name, _)| own(name)).cloned();
-    // git's message for a missing repository is matched below, in English.
-    let env = env.chain([("LC_ALL".into(), "C".into())]);
-    let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"];
-    let command = ExecCommand {
-        program: "git".into(),
-        args: words.map(OsString::from).to_vec(),
-        env: Some(env.collect()),
-        cwd: Some(PathBuf::from(cwd)),
-        stdin: Vec::new(),
-    };
-    let output = match exec::run(&command, GIT) {
-        Ok(output) => output,
-        Err(e) => return WorkTree::Unknown(e.to_string()),
-    };
-    let (stdout, stderr) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    match output.code {
-        Some(0) if stdout.is_empty() => WorkTree::Clean,
-        // Two letters of state and a blank come before the path.
-        Some(0) => {
-            WorkTree::Dirty(stdout.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
-        }
-        Some(_) | None if stderr.contains("not a git repository") => {
-            WorkTree::Unknown(format!("{cwd} is not in a git work tree"))
-        }
-        Some(_) | None => {
-            let first = text::line(stderr.lines().next().unwrap_or_default());
-            WorkTree::Unknown(format!("git in {cwd}: {first}"))
-        }
+    match worktree::changed_paths(Path::new(cwd), &ctx.caller.env) {
+        Ok(paths) if paths.is_empty() => WorkTree::Clean,
+        Ok(paths) => WorkTree::Dirty(paths.iter().map(|path| text::line(path)).collect()),
+        Err(e) => WorkTree::Unknown(text::line(&e.to_string())),
     }
 }

@@ -147,12 +147,14 @@ fn filter_that_cannot_run_leaves_its_files_as_they_are() {
         lab.git(&["add", "."]);
         lab.git(&["commit", "--quiet", "-m", "attributes"]);
         let made = lab.made();
+        mkdir(lab.dir.path().join("home"));
+        let own = |key: &str, value: &str| lab.git(&["config", "--global", key, value]);
         for (key, command) in commands {
-            lab.git(&["config", &format!("filter.lfs.{key}"), command]);
+            own(&format!("filter.lfs.{key}"), command);
         }
-        lab.git(&["config", "filter.lfs.required", "true"]);
-        lab.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
-        lab.git(&["config", "filter.up.required", "true"]);
+        own("filter.lfs.required", "true");
+        own("filter.up.clean", "tr a-z A-Z");
+        own("filter.up.required", "true");
         lab.sh_in(&made, "echo changed >a.big; echo added >b.big; echo kept >c.up; echo x >>a.txt");
         let index = lab.index_of(&made);
         let found = lab.snapshot(&made);
