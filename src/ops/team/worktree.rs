@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -17,10 +18,17 @@ use model::team::worktree::{
     Checkout, Condition, RepositoryCopy, Rules, WorktreeOrigin, WorktreeRequest,
 };
 use store::TeamStore;
+use sys::clock::Deadline;
+use sys::parallel::parallel_map;
 use sys::{failpoint, fs};
 use worktree::{BuiltWorktree, HostRepository, RemovalOutcome, Repository, WorktreeError};
 
 pub use worktree::Preview;
+
+/// Number of worktrees at which git looks at the same time.
+const AT_ONCE: usize = 16;
+/// Time to find out which worktrees of a team that ends can go.
+const CLEARING: Duration = Duration::from_secs(3);
 
 /// A member's worktree and its condition.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,12 +58,27 @@ pub struct Removal {
 /// # Errors
 /// Files of the team that cannot be read.
 pub fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
-    let mut hosts = UnreachableHosts::default();
-    let standing = |(name, checkout): (MemberName, Checkout)| {
-        let condition = hosts.attempt(&checkout, || condition(ctx, team, &name, &checkout));
-        Standing { name, checkout, condition }
+    let all = checkouts(ctx, team)?;
+    let found = with_each(&all, |name, checkout| condition(ctx, team, name, checkout));
+    let standing = |((name, checkout), condition)| Standing { name, checkout, condition };
+    Ok(all.into_iter().zip(found).map(standing).collect())
+}
+
+/// Performs an operation on each worktree: side by side on this machine, so that one at which git
+/// waits holds up no other, and one after the other on hosts. Returns errors as text.
+fn with_each<T: Send>(
+    all: &BTreeMap<MemberName, Checkout>,
+    operation: impl Fn(&MemberName, &Checkout) -> Result<T, OpsError> + Sync,
+) -> Vec<Result<T, String>> {
+    let attempt = |(name, checkout): &(&MemberName, &Checkout)| {
+        checkout.copy.is_none().then(|| operation(name, checkout).map_err(|e| e.to_string()))
     };
-    Ok(checkouts(ctx, team)?.into_iter().map(standing).collect())
+    let found_here = parallel_map(&all.iter().collect::<Vec<_>>(), AT_ONCE, attempt);
+    let mut hosts = UnreachableHosts::default();
+    let there = |((name, checkout), found): ((&MemberName, &Checkout), Option<_>)| {
+        found.unwrap_or_else(|| hosts.attempt(checkout, || operation(name, checkout)))
+    };
+    all.iter().zip(found_here).map(there).collect()
 }
 
 /// Returns the worktrees on record. The record follows what git says about those of this machine.
@@ -185,6 +208,24 @@ pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Pre
     }
 }
 
+/// Returns what git finds in each worktree on this machine, as far as it answers within `limit` in
+/// all.
+pub(crate) fn look_at_each<T: Send>(
+    ctx: &Context,
+    team: &TeamStore,
+    limit: Duration,
+    look: fn(&Repository, &Checkout) -> Result<T, WorktreeError>,
+) -> Result<Vec<(MemberName, Result<T, String>)>, OpsError> {
+    let mut here = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    here.retain(|_, checkout| checkout.copy.is_none());
+    let until = Deadline::after(limit);
+    let found = with_each(&here, |name, checkout| {
+        must_be_here(team, name, checkout)?;
+        Ok(look(&repository(ctx, checkout).until(until), checkout)?)
+    });
+    Ok(here.into_keys().zip(found).collect())
+}
+
 /// Returns the error for a team that phalanx did not make.
 pub(crate) fn not_managed(team: &TeamStore) -> OpsError {
     OpsError::refused(
@@ -214,14 +255,19 @@ pub fn remove(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Remo
 }
 
 /// Removes all worktrees whose removal loses no work. Returns those that stay, or whose branch
-/// stays. One whose condition git cannot tell stays.
+/// stays. One whose condition git cannot tell within 3 s stays.
 pub fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     let all = checkouts(ctx, team)?;
+    let looked = look_at_each(ctx, team, CLEARING, Repository::condition)?;
+    let unknown: BTreeMap<_, _> =
+        looked.into_iter().filter_map(|(name, found)| Some((name, found.err()?))).collect();
     let mut hosts = UnreachableHosts::default();
-    let removal = |(name, checkout): (&MemberName, &Checkout)| {
-        hosts
+    // One after the other: two that have the same commits must not both count as merged.
+    let removal = |(name, checkout): (&MemberName, &Checkout)| match unknown.get(name) {
+        Some(problem) => kept(name, checkout, problem.clone()),
+        None => hosts
             .attempt(checkout, || drop_one(ctx, team, name, checkout))
-            .unwrap_or_else(|problem| kept(name, checkout, problem))
+            .unwrap_or_else(|problem| kept(name, checkout, problem)),
     };
     let removals = all.iter().map(removal);
     Ok(removals.filter(|one| !one.removed || one.branch_left.is_some()).collect())

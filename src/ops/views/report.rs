@@ -1,5 +1,7 @@
 //! The final report of a team, made while its files still exist.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use crate::members::assess::TeamEvidence;
@@ -7,6 +9,7 @@ use crate::members::output;
 use crate::members::status::ShownState;
 use crate::team::worktree::{self, Preview};
 use crate::{Context, OpsError};
+use ::worktree::Repository;
 use model::board::task::{Task, TaskState};
 use model::board::{Board, results};
 use model::decisions::request::{
@@ -22,6 +25,8 @@ use store::{Reread, StoreError, TeamStore};
 
 /// Number of output lines of a failed member or task that the report repeats.
 const TAIL_LINES: usize = 20;
+/// Time for the worktrees, which a team that ends waits for.
+const BRANCHES: Duration = Duration::from_secs(2);
 
 /// The end of a member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -169,16 +174,14 @@ pub fn report_again(
 /// Returns the unmerged work in the worktrees of this machine. What git cannot tell is left out: it
 /// is reported when the worktrees are removed.
 pub fn branches(ctx: &Context, team: &TeamStore) -> Vec<BranchReport> {
-    let checkouts = team.settings().ok().flatten().map(|settings| settings.checkouts);
-    let here = checkouts.into_iter().flatten().filter(|(_, checkout)| checkout.copy.is_none());
-    let report = |(name, _): (MemberName, _)| {
-        let found = worktree::preview(ctx, team, &name).ok()?;
-        let Preview { from, into, head: _, commits, size, conflicts, uncommitted } = found;
+    let report = |(name, found): (MemberName, Result<Preview, String>)| {
+        let Preview { from, into, head: _, commits, size, conflicts, uncommitted } = found.ok()?;
         let has_work = commits > 0 || uncommitted > 0;
         let row = BranchReport { name, from, into, commits, size, uncommitted, conflicts };
         has_work.then_some(row)
     };
-    here.filter_map(report).collect()
+    let found = worktree::look_at_each(ctx, team, BRANCHES, Repository::preview);
+    found.into_iter().flatten().filter_map(report).collect()
 }
 
 impl MemberReport {
