@@ -146,6 +146,7 @@ mod waves;
 mod way_in;
 mod workspace;
 mod worktree;
+mod worktree_records;
 mod wrap;
 mod wrap_report;
 mod wrap_shutdown;

@@ -11,9 +11,9 @@ fn prune(lab: &Lab) {
     lab.sh("mv .worktrees ../away; git worktree prune --expire now; mv ../away .worktrees");
 }
 
-/// EN-12: wherever git has moved a worktree, and whatever its branch is called now.
+/// EN-14: wherever git has moved a worktree, and whatever its branch is called now.
 #[test]
-fn en_12_moved_worktree_and_renamed_branch_are_followed() {
+fn en_14_moved_worktree_and_renamed_branch_are_followed() {
     let lab = Lab::new();
     let made = lab.made();
     assert_eq!(follow(&lab, &made), made);
@@ -33,9 +33,9 @@ fn en_12_moved_worktree_and_renamed_branch_are_followed() {
     lab.goes(&now);
 }
 
-/// EN-12: the main working directory never becomes the worktree of a member.
+/// EN-14: the main working directory never becomes the worktree of a member.
 #[test]
-fn en_12_branch_in_the_main_directory_is_not_followed() {
+fn en_14_branch_in_the_main_directory_is_not_followed() {
     let lab = Lab::new();
     let made = lab.made();
     lab.git(&["worktree", "remove", &made.path]);
@@ -45,9 +45,9 @@ fn en_12_branch_in_the_main_directory_is_not_followed() {
     assert_eq!(follow(&lab, &made), made);
 }
 
-/// EN-12: `git worktree repair` alone does not help after `git worktree prune`.
+/// EN-14: `git worktree repair` alone does not help after `git worktree prune`.
 #[test]
-fn en_12_pruned_worktree_is_registered_again() {
+fn en_14_pruned_worktree_is_registered_again() {
     let lab = Lab::new();
     let made = lab.made();
     lab.commit(&made.path, "b.txt", "b");
@@ -71,10 +71,10 @@ fn en_12_pruned_worktree_is_registered_again() {
     assert!(!fs::exists(&lab.top.join(".git/worktrees")));
 }
 
-/// EN-12: other programs neither prune nor move the worktree of a member that runs, and nobody gets
+/// EN-14: other programs neither prune nor move the worktree of a member that runs, and nobody gets
 /// the advice to remove it.
 #[test]
-fn en_12_worktree_in_use_is_locked_and_its_user_named() {
+fn en_14_worktree_in_use_is_locked_and_its_user_named() {
     let lab = Lab::new();
     let (made, repository) = (lab.made(), lab.repository());
     let user = "`bob` of team `demo` works in it";

@@ -301,9 +301,9 @@ fn en_09_ignored_files_of_worktreeinclude_are_copied() {
     assert_eq!(files.len(), 3, "{files:?}");
 }
 
-/// EN-13: `node_modules/.bin` has only links.
+/// EN-15: `node_modules/.bin` has only links.
 #[test]
-fn en_13_included_links_are_copied_unless_they_lead_out() {
+fn en_15_included_links_are_copied_unless_they_lead_out() {
     let lab = Lab::new();
     lab.sh("echo node_modules/ >.gitignore; cp .gitignore .worktreeinclude; git add .; \
             git commit -qm ignore; mkdir -p node_modules/.bin node_modules/pkg ../outside; \
@@ -331,9 +331,9 @@ fn en_13_included_links_are_copied_unless_they_lead_out() {
     assert!(error.to_string().contains("symbolic link"), "{error}");
 }
 
-/// EN-13: a commit may bring the link, and worktrees would be made wherever it leads.
+/// EN-15: a commit may bring the link, and worktrees would be made wherever it leads.
 #[test]
-fn en_13_linked_directory_for_worktrees_is_refused() {
+fn en_15_linked_directory_for_worktrees_is_refused() {
     let lab = Lab::new();
     lab.sh("mkdir ../outside sub; ln -s ../outside .worktrees; ln -s ../../outside sub/link; \
             ln -s outside ../link");
