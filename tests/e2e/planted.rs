@@ -66,9 +66,9 @@ fn planted(run: &Path, stage: &Stage) {
     fs::write(stage.at(&nested).join("s"), "x\n").expect("a file");
 }
 
-/// SEC-13: no verb that looks at the work of members runs what they have planted.
+/// SEC-14: no verb that looks at the work of members runs what they have planted.
 #[test]
-fn sec_13_no_verb_runs_what_a_member_planted_for_git() {
+fn sec_14_no_verb_runs_what_a_member_planted_for_git() {
     let stage = stage();
     let (run, ran) = (stage.at("run"), stage.at("ran"));
     stage.script(&run, &format!("#!/bin/sh\necho \"$*\" >>'{}'\ncat\n", ran.display()));
@@ -107,10 +107,10 @@ fn sec_13_no_verb_runs_what_a_member_planted_for_git() {
     stage.assert_clean();
 }
 
-/// SEC-13: `down --force` does not wait for a filter that hangs, and names the worktree that it
+/// SEC-14: `down --force` does not wait for a filter that hangs, and names the worktree that it
 /// keeps for that reason; the other one is removed.
 #[test]
-fn sec_13_down_does_not_wait_for_a_filter_that_hangs() {
+fn sec_14_down_does_not_wait_for_a_filter_that_hangs() {
     let stage = stage();
     spawn(&stage, "hung");
     spawn(&stage, "clean");

@@ -200,9 +200,9 @@ fn read_all(lab: &Lab, made: &Checkout, name: &str) {
     assert!(matches!(repository.remove(made), Ok(RemovalOutcome::Kept { .. })), "{name}");
 }
 
-/// SEC-13: no function that reads work runs what a member has planted, and plain git does.
+/// SEC-14: no function that reads work runs what a member has planted, and plain git does.
 #[test]
-fn sec_13_reading_work_runs_nothing_that_a_member_planted() {
+fn sec_14_reading_work_runs_nothing_that_a_member_planted() {
     let places: [(&str, &[Plant]); 3] =
         [(OWN_REPOSITORY, &IN_OWN_REPOSITORY), (NESTED, &IN_NESTED), ("", &SHARED)];
     for (place, plants) in places {
@@ -224,9 +224,9 @@ fn sec_13_reading_work_runs_nothing_that_a_member_planted() {
     }
 }
 
-/// SEC-13: a worktree that is removed with its branch runs no hook and no filter of the repository.
+/// SEC-14: a worktree that is removed with its branch runs no hook and no filter of the repository.
 #[test]
-fn sec_13_removal_runs_nothing_that_a_member_planted() {
+fn sec_14_removal_runs_nothing_that_a_member_planted() {
     let lab = Lab::new();
     let ran = lab.planted_program();
     let made = lab.made();
@@ -242,10 +242,10 @@ fn sec_13_removal_runs_nothing_that_a_member_planted() {
     assert!(read(&ran).is_some(), "the hook runs under plain git");
 }
 
-/// SEC-13: a filter that the person has configured for all repositories goes on working, also where
+/// SEC-14: a filter that the person has configured for all repositories goes on working, also where
 /// the repository defines another command for it.
 #[test]
-fn sec_13_filter_of_the_person_runs() {
+fn sec_14_filter_of_the_person_runs() {
     let lab = Lab::new();
     let ran = lab.planted_program();
     lab.own_filter("clean", "tr a-z A-Z");
@@ -262,9 +262,9 @@ fn sec_13_filter_of_the_person_runs() {
     assert_eq!(read(&ran), None, "the command of the repository does not run");
 }
 
-/// SEC-13: a filter of the person that does not end is waited for until the deadline of all calls.
+/// SEC-14: a filter of the person that does not end is waited for until the deadline of all calls.
 #[test]
-fn sec_13_filter_that_does_not_end_is_killed_at_the_deadline() {
+fn sec_14_filter_that_does_not_end_is_killed_at_the_deadline() {
     let lab = Lab::new();
     let made = lab.made();
     lab.own_filter("clean", "exec sleep 1000");
