@@ -52,9 +52,9 @@ fn state(stage: &Stage, id: &str) -> String {
     .to_owned()
 }
 
-/// RV-35: a place is a file of git, however it is written, and one that the work changes.
+/// RV-37: a place is a file of git, however it is written, and one that the work changes.
 #[test]
-fn rv_35_comments_are_on_files_that_the_work_changes() {
+fn rv_37_comments_are_on_files_that_the_work_changes() {
     let stage = worktree::with_repository(super::stage());
     fs::create_dir(stage.at("work/dir")).expect("a directory");
     fs::write(stage.at("work/dir/same.txt"), "same\n").expect("a file");

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rv_35_paths_of_a_worktree_are_those_of_git() {
+    fn rv_37_paths_of_a_worktree_are_those_of_git() {
         for given in ["a/b", "./a/b", "a//b", "a/./b", "a/b/", "/w/ann/a/b", "/w//ann/./a/b"] {
             assert_eq!(as_git_names_it(given, "/w/ann"), "a/b", "{given}");
         }

@@ -208,6 +208,9 @@ pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Pre
     }
 }
 
+/// What git found in the worktree of a member, or why it did not answer.
+type Looked<T> = (MemberName, Result<T, String>);
+
 /// Returns what git finds in each worktree on this machine, as far as it answers within `limit` in
 /// all.
 pub(crate) fn look_at_each<T: Send>(
@@ -215,7 +218,7 @@ pub(crate) fn look_at_each<T: Send>(
     team: &TeamStore,
     limit: Duration,
     look: fn(&Repository, &Checkout) -> Result<T, WorktreeError>,
-) -> Result<Vec<(MemberName, Result<T, String>)>, OpsError> {
+) -> Result<Vec<Looked<T>>, OpsError> {
     let mut here = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     here.retain(|_, checkout| checkout.copy.is_none());
     let until = Deadline::after(limit);

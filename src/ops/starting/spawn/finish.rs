@@ -26,9 +26,9 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The outcome of interrupted starts.
 #[derive(Debug, Default)]
-pub struct RecoveredStarts {
+pub(crate) struct RecoveredStarts {
     /// Members that run and are now on the team.
-    pub accepted: Vec<MemberName>,
+    pub(crate) accepted: Vec<MemberName>,
     /// Members whose start was rolled back.
     pub(crate) rolled_back: Vec<MemberName>,
 }
