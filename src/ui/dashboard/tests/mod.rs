@@ -196,7 +196,8 @@ fn sample() -> TeamSnapshot {
         is_unfinished: false,
         origin: None,
         copy: None,
-        landed: None,
+        landed: Vec::new(),
+        landing: None,
         merged: None,
     });
     let parsing = TaskCard {
