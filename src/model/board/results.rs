@@ -48,8 +48,9 @@ pub fn unreported<'b>(board: &'b Board, reported: &BTreeSet<TaskId>) -> Vec<&'b 
     };
     let fresh: Vec<&Task> = board.work().filter(is_fresh).collect();
     let is_by_lead = |task: &&Task| {
-        let by = task.extra.decided_by.as_deref().or(task.extra.ended_by.as_deref());
-        by == Some(LEAD)
+        let decided = task.extra.decided_by.as_deref();
+        let by = decided.filter(|_| task.state == TaskState::Cancelled);
+        by.or(task.extra.ended_by.as_deref()) == Some(LEAD)
     };
     if fresh.iter().all(is_by_lead) { Vec::new() } else { fresh }
 }
@@ -265,9 +266,9 @@ mod tests {
         assert_eq!(ended(&silent, &none), Some((later, vec![TaskId(1), TaskId(2)])));
         let by_lead = task(5, TaskState::Completed, LEAD);
         assert_eq!(ended(&board(vec![by_lead.clone()]), &none), None, "the lead's own");
-        let mut approved = task(6, TaskState::Completed, "ann");
-        approved.extra.decided_by = Some(LEAD.to_owned());
-        assert_eq!(ended(&board(vec![approved]), &none), None, "the lead has seen it");
+        let mut rejected = task(6, TaskState::Cancelled, "ann");
+        rejected.extra.decided_by = Some(LEAD.to_owned());
+        assert_eq!(ended(&board(vec![rejected]), &none), None, "the lead has cancelled it");
         let both = board([&done[..1], &[by_lead]].concat());
         assert_eq!(ended(&both, &none), Some((later, vec![TaskId(1), TaskId(5)])));
         let mut foreign = task(4, TaskState::Completed, "x");
