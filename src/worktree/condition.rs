@@ -145,10 +145,10 @@ impl Repository {
     /// that no remote has. The repositories of submodules belong to the worktree alone, and are
     /// removed with it.
     fn kept_by_submodule(&self, dir: &Path) -> Result<Option<Condition>, WorktreeError> {
-        let modules = ["rev-parse", "--path-format=absolute", "--git-path", "modules"];
-        let modules = self.in_worktree(dir)?.get("look for submodules", &modules)?;
+        let git = self.in_worktree(dir)?;
+        let modules = git.path("look for submodules", &["--git-path", "modules"])?;
         let mut repositories = Vec::new();
-        find_repositories(Path::new(modules.trim_end_matches('\n')), &mut repositories)?;
+        find_repositories(&modules, &mut repositories)?;
         for path in repositories {
             // Tags come with the clone, also those of no branch.
             let own = ["HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes", "--"];
@@ -176,11 +176,7 @@ impl Repository {
     pub(super) fn count(&self, args: &[&str]) -> Result<usize, WorktreeError> {
         let what = "count the commits of a worktree";
         let count = self.git.get(what, args)?;
-        let problem = |_| WorktreeError::Git {
-            what: what.to_owned(),
-            message: format!("it said {count:?}"),
-            hint: None,
-        };
+        let problem = |_| WorktreeError::git(what, format!("it said {count:?}"), None);
         count.trim().parse().map_err(problem)
     }
 

@@ -29,7 +29,7 @@ impl Repository {
     /// [`WorktreeError::Exec`] if git cannot be run or times out, or if the content has more than
     /// `largest` bytes; [`WorktreeError::Git`] if there is no such content.
     pub fn blob(&self, id: &str, largest: usize) -> Result<Vec<u8>, WorktreeError> {
-        let output = self.git.feed_within(&["cat-file", "blob", id], Vec::new(), largest)?;
+        let output = self.git.printing_at_most(largest).call(&["cat-file", "blob", id])?;
         git::take_stdout("read a content", output)
     }
 }

@@ -75,3 +75,11 @@ pub enum WorktreeError {
     #[error(transparent)]
     File(#[from] FsError),
 }
+
+impl WorktreeError {
+    /// A failure of git. `what` completes the sentence "cannot …".
+    pub(crate) fn git(what: &str, message: impl Into<String>, hint: Option<&str>) -> WorktreeError {
+        let (message, hint) = (message.into(), hint.map(str::to_owned));
+        WorktreeError::Git { what: what.to_owned(), message, hint }
+    }
+}

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::WorktreeError;
 use super::git::Git;
+use super::repository::Repository;
 use sys::fs;
 
 /// Largest bundle, in bytes.
@@ -16,18 +17,12 @@ const PASSING: &str = "refs/phalanx/passing";
 
 /// Settings of each call that gives or takes commits. `ext::` addresses would run a command.
 /// Maintenance in the background would outlive the call.
-const SETTINGS: [&str; 12] = [
-    "-c",
+const SETTINGS: [&str; 6] = [
     "protocol.ext.allow=never",
-    "-c",
     "protocol.file.allow=always",
-    "-c",
     "fetch.fsckObjects=true",
-    "-c",
     "transfer.fsckObjects=true",
-    "-c",
     "gc.auto=0",
-    "-c",
     "maintenance.auto=false",
 ];
 
@@ -44,11 +39,7 @@ pub(super) fn check_id(id: &str) -> Result<(), WorktreeError> {
     if matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Ok(());
     }
-    Err(WorktreeError::Git {
-        what: "use a commit".to_owned(),
-        message: "it is named by something else than an id".to_owned(),
-        hint: None,
-    })
+    Err(WorktreeError::git("use a commit", "it is named by something else than an id", None))
 }
 
 impl Git {
@@ -94,11 +85,15 @@ impl Git {
 
     /// Fetches `refspecs` from a bundle or an address.
     pub(super) fn fetch(&self, from: &str, refspecs: &[String]) -> Result<(), WorktreeError> {
-        let mut args = SETTINGS.to_vec();
-        args.extend(["fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head"]);
+        let mut args = vec!["fetch", "--quiet", "--no-tags", "--no-prune", "--no-write-fetch-head"];
         args.extend(["--no-recurse-submodules", "--no-auto-gc", "--", from]);
         args.extend(refspecs.iter().map(String::as_str));
-        self.acting().without_policy().get("take the commits", &args).map(drop)
+        self.exchanging().get("take the commits", &args).map(drop)
+    }
+
+    /// Git that gives commits to an address or takes them from one.
+    fn exchanging(&self) -> Git {
+        self.acting().without_policy().configured(&SETTINGS)
     }
 
     /// Pushes `commits` to an address, as refs of the operation `token`.
@@ -112,42 +107,12 @@ impl Git {
         self.push_specs(to, &commits.iter().map(spec).collect::<Vec<_>>())
     }
 
-    /// Removes the refs of [`Git::push`] from an address.
-    pub(super) fn withdraw(
-        &self,
-        from: &str,
-        token: &str,
-        commits: &[String],
-    ) -> Result<(), WorktreeError> {
-        let spec = |commit: &String| format!(":{}", passing_ref(token, commit));
-        self.push_specs(from, &commits.iter().map(spec).collect::<Vec<_>>())
-    }
-
-    fn push_specs(&self, to: &str, specs: &[String]) -> Result<(), WorktreeError> {
-        let mut args = SETTINGS.to_vec();
-        args.extend(["push", "--quiet", "--no-verify", "--no-follow-tags"]);
+    /// Pushes refspecs to an address.
+    pub(super) fn push_specs(&self, to: &str, specs: &[String]) -> Result<(), WorktreeError> {
+        let mut args = vec!["push", "--quiet", "--no-verify", "--no-follow-tags"];
         args.extend(["--recurse-submodules=no", "--", to]);
         args.extend(specs.iter().map(String::as_str));
-        self.acting().without_policy().get("push the commits to the remote", &args).map(drop)
-    }
-
-    /// Fetches commits from a bundle that another machine sent. Older versions of git do not check
-    /// the objects of a bundle, so it goes to a repository of its own, and from there through the
-    /// checks of a fetch. `known` are the commits that the sender left out.
-    pub(super) fn fetch_bundle(
-        &self,
-        bundle: &[u8],
-        token: &str,
-        commits: &[String],
-        known: &[String],
-    ) -> Result<(), WorktreeError> {
-        let scratch = self.own_path(&format!("phalanx-{token}"))?;
-        let refs: Vec<String> = commits.iter().map(|commit| passing_ref(token, commit)).collect();
-        let unpacked = self.unpack_bundle(&scratch, bundle, &refs, known);
-        let fetched = unpacked.and_then(|()| self.fetch(&scratch.to_string_lossy(), &refs));
-        // A directory that is left has a name that is never used again.
-        let _ = fs::remove_dir_all(&scratch);
-        fetched
+        self.exchanging().get("push the commits to the remote", &args).map(drop)
     }
 
     /// Unpacks the refs of a bundle into a new repository at `scratch`, which borrows the objects
@@ -184,8 +149,30 @@ impl Git {
 
     /// Returns a path in the repository's own directory.
     pub(super) fn own_path(&self, name: &str) -> Result<PathBuf, WorktreeError> {
-        let args = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let dir = self.get("ask git for its directory", &args)?;
-        Ok(Path::new(dir.trim_end_matches('\n')).join(name))
+        Ok(self.path("ask git for its directory", &["--git-common-dir"])?.join(name))
+    }
+}
+
+impl Repository {
+    /// Takes commits out of a bundle that a host made. Older versions of git do not check the
+    /// objects of a bundle, so it goes to a repository of its own, and from there through the checks
+    /// of a fetch. `known` are the commits that the sender left out.
+    ///
+    /// # Errors
+    /// [`WorktreeError::Git`] if git refuses an object, or a commit is not in the bundle.
+    pub fn take_bundle(
+        &self,
+        bundle: &[u8],
+        token: &str,
+        commits: &[String],
+        known: &[String],
+    ) -> Result<(), WorktreeError> {
+        let scratch = self.git.own_path(&format!("phalanx-{token}"))?;
+        let refs: Vec<String> = commits.iter().map(|commit| passing_ref(token, commit)).collect();
+        let unpacked = self.git.unpack_bundle(&scratch, bundle, &refs, known);
+        let fetched = unpacked.and_then(|()| self.git.fetch(&scratch.to_string_lossy(), &refs));
+        // A directory that is left has a name that is never used again.
+        let _ = fs::remove_dir_all(&scratch);
+        fetched
     }
 }

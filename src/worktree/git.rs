@@ -56,6 +56,8 @@ pub(super) struct Git {
     limit: Duration,
     /// The end of all calls together.
     until: Option<Deadline>,
+    /// Size limit of the output of each call, in bytes.
+    largest: Option<usize>,
     /// The variables that switch off what the repository would run, once they are known; `None` if
     /// it may run its programs.
     off: Option<Arc<OnceLock<Env>>>,
@@ -72,7 +74,7 @@ impl Git {
         let mut env: Env = caller.iter().filter(|(name, _)| !replaced(name)).cloned().collect();
         env.extend(ours.map(|(name, value)| (name.into(), value.into())));
         let (dir, settings, off) = (dir.to_owned(), Vec::new(), Some(Arc::default()));
-        Git { dir, env, settings, cancel: None, limit: LOOK, until: None, off }
+        Git { dir, env, settings, cancel: None, limit: LOOK, until: None, largest: None, off }
     }
 
     pub(super) fn at(&self, dir: &Path) -> Git {
@@ -95,6 +97,11 @@ impl Git {
     /// Git whose calls together end by a deadline.
     pub(super) fn until(&self, deadline: Deadline) -> Git {
         Git { until: Some(deadline), ..self.clone() }
+    }
+
+    /// Git whose calls fail if they print more than `largest` bytes.
+    pub(super) fn printing_at_most(&self, largest: usize) -> Git {
+        Git { largest: Some(largest), ..self.clone() }
     }
 
     /// Git with more settings, as `KEY=VALUE`.
@@ -135,25 +142,6 @@ impl Git {
 
     /// Runs git with an input and returns its output, whatever the exit status.
     pub(super) fn feed(&self, args: &[&str], stdin: Vec<u8>) -> Result<ExecOutput, WorktreeError> {
-        self.run(args, stdin, None)
-    }
-
-    /// Runs git as [`Git::feed`] does. More than `largest` bytes of output are an error.
-    pub(super) fn feed_within(
-        &self,
-        args: &[&str],
-        stdin: Vec<u8>,
-        largest: usize,
-    ) -> Result<ExecOutput, WorktreeError> {
-        self.run(args, stdin, Some(largest))
-    }
-
-    fn run(
-        &self,
-        args: &[&str],
-        stdin: Vec<u8>,
-        output: Option<usize>,
-    ) -> Result<ExecOutput, WorktreeError> {
         let quiet = if self.off.is_some() { &QUIET[..] } else { &[] };
         let settings = quiet.iter().copied().chain(self.settings.iter().map(String::as_str));
         let settings = settings.flat_map(|setting| ["-c", setting]);
@@ -165,7 +153,8 @@ impl Git {
             stdin,
         };
         let left = self.until.map_or(self.limit, |until| until.remaining().min(self.limit));
-        let limits = ExecLimits { deadline: left, output, cancel: self.cancel.clone() };
+        let (output, cancel) = (self.largest, self.cancel.clone());
+        let limits = ExecLimits { deadline: left, output, cancel };
         Ok(exec::run_within(&command, &limits)?)
     }
 
@@ -175,7 +164,7 @@ impl Git {
         if let Some(off) = known.get() {
             return Ok(off.clone());
         }
-        let plain = Git { off: None, ..self.clone() };
+        let plain = Git { off: None, largest: None, ..self.clone() };
         let listed = plain.call(&["config", "--list", "--show-scope", "-z"])?;
         let listed = take_stdout("read the configuration of git", listed)?;
         let taken = self.env.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT");
@@ -188,6 +177,12 @@ impl Git {
     pub(super) fn get(&self, what: &str, args: &[&str]) -> Result<String, WorktreeError> {
         let stdout = take_stdout(what, self.call(args)?)?;
         Ok(String::from_utf8_lossy(&stdout).into_owned())
+    }
+
+    /// Returns the path that `git rev-parse` prints. `what` as in [`Git::get`].
+    pub(super) fn path(&self, what: &str, args: &[&str]) -> Result<PathBuf, WorktreeError> {
+        let path = self.get(what, &[&["rev-parse", "--path-format=absolute"], args].concat())?;
+        Ok(PathBuf::from(path.trim_end_matches('\n')))
     }
 
     /// Runs git as a query: returns its output without the final newline, or `None` if the exit

@@ -215,14 +215,10 @@ impl Repository {
         let is_file = |path: &Path| fs::exists(path) && !fs::is_dir(path);
         let mut files = added.iter().filter(|name| is_file(&self.top.join(name)));
         if let Some(name) = ours.intersection(&staged).next().or_else(|| files.next()) {
-            return Err(WorktreeError::Git {
-                what: what.to_owned(),
-                message: format!(
-                    "{} of the main working directory is in the way",
-                    text::line(name)
-                ),
-                hint: Some("commit it, unstage it or move it away, and run this again".to_owned()),
-            });
+            let message =
+                format!("{} of the main working directory is in the way", text::line(name));
+            let hint = "commit it, unstage it or move it away, and run this again";
+            return Err(WorktreeError::git(what, message, Some(hint)));
         }
         on_index_copy(&self.git.acting(), |git| {
             git.call(&["update-index", "-q", "--refresh"])?;
@@ -248,7 +244,7 @@ impl Repository {
         for name in ours.intersection(&(&changed - before)).chain(new) {
             let (path, is_new) = (self.top.join(name), added.contains(name));
             let args = ["cat-file", "--filters", &format!("{to}:{name}")];
-            let ours = self.git.acting().feed_within(&args, Vec::new(), 1 << 30)?;
+            let ours = self.git.acting().printing_at_most(1 << 30).call(&args)?;
             let is_ours = match fs::read(&path, 1 << 30) {
                 Ok(Some(now)) => ours.code == Some(0) && ours.stdout.starts_with(&now),
                 Ok(None) => true,
@@ -303,11 +299,8 @@ impl Repository {
     /// [`WorktreeError::Git`] if another landing takes too long.
     pub fn lock_landings(&self) -> Result<Gate, WorktreeError> {
         let gate = Gate::open(&self.git.own_path(LOCK)?, LANDING);
-        gate.map_err(|e| WorktreeError::Git {
-            what: "begin the landing".to_owned(),
-            message: e.to_string(),
-            hint: Some("another one in this repository has not ended".to_owned()),
-        })
+        let hint = Some("another one in this repository has not ended");
+        gate.map_err(|e| WorktreeError::git("begin the landing", e.to_string(), hint))
     }
 
     /// As [`Repository::lock_landings`], but returns `None` at once if the lock is not free.
@@ -436,11 +429,8 @@ impl Repository {
         for line in list.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             let [commit, parent] = words[..] else {
-                return Err(WorktreeError::Git {
-                    what: what.to_owned(),
-                    message: "there is a merge among them, or a commit without a parent".to_owned(),
-                    hint: Some("squash or merge them".to_owned()),
-                });
+                let message = "there is a merge among them, or a commit without a parent";
+                return Err(WorktreeError::git(what, message, Some("squash or merge them")));
             };
             let tree = self.merged_tree_without_conflict(Some(parent), &onto, commit)?;
             if tree == self.tree_of(&onto)? && tree != self.tree_of(parent)? {

@@ -2,7 +2,7 @@
 //! shown there.
 
 use super::error::WorktreeError;
-use super::patch::{diff_blobs, diff_tree};
+use super::patch::{compare, diff_tree};
 use super::repository::Repository;
 
 /// The changes of one file between two commits.
@@ -154,7 +154,8 @@ impl Repository {
             Vec::new()
         } else {
             // Without --text, git shows no lines of a file that it takes for binary.
-            let patch = diff_blobs(&self.git, &["--unified=0", "--text"], &old, &new)?;
+            let form = ["diff", "--unified=0", "--text"];
+            let patch = compare(&self.git, &form, &old, &new, &[])?;
             // A line of the file itself begins with `+` or `-`.
             patch.split(|byte| *byte == b'\n').filter_map(Replacement::parse).collect()
         };

@@ -164,10 +164,9 @@ impl Repository {
             return Ok(Vec::new());
         }
         let ignored = git.feed(&["check-ignore", "-z", "--stdin"], named.into_bytes())?;
-        match ignored.code {
-            // 1: none of them is ignored.
-            Some(0 | 1) => {}
-            Some(_) | None => return Err(git::refused(&what, &ignored)),
+        // 1: none of them is ignored.
+        if !matches!(ignored.code, Some(0 | 1)) {
+            return Err(git::refused(&what, &ignored));
         }
         let files = String::from_utf8_lossy(&ignored.stdout).into_owned();
         // The name of another repository ends with a slash.
@@ -246,9 +245,8 @@ impl Repository {
     pub fn discard(&self, planned: &Checkout) -> Result<(), WorktreeError> {
         let what = "remove an unfinished worktree";
         let path = Path::new(&planned.path);
-        let is_known = || -> Result<bool, WorktreeError> {
-            Ok(list_worktrees(&self.git)?.iter().any(|one| one.path == planned.path))
-        };
+        let is_it = |one: &WorktreeEntry| one.path == planned.path;
+        let is_known = || list_worktrees(&self.git).map(|all| all.iter().any(is_it));
         // Git removes its entry even if it cannot remove all files.
         let (is_ours, deadline) = (is_known()?, Deadline::after(LEFTOVERS));
         loop {
@@ -286,10 +284,9 @@ impl Repository {
         };
         let line =
             format!("/{}/", inside.to_string_lossy().chars().map(escape).collect::<String>());
-        let args = ["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"];
-        let file = self.git.get("ask for the list of what git does not see", &args)?;
-        let file = Path::new(file.trim_end_matches('\n'));
-        let mut text = fs::read(file, LARGEST)?.unwrap_or_default();
+        let what = "ask for the list of what git does not see";
+        let file = self.git.path(what, &["--git-path", "info/exclude"])?;
+        let mut text = fs::read(&file, LARGEST)?.unwrap_or_default();
         if text.split(|byte| *byte == b'\n').any(|known| known == line.as_bytes()) {
             return Ok(());
         }
@@ -301,7 +298,7 @@ impl Repository {
         }
         text.extend_from_slice(line.as_bytes());
         text.push(b'\n');
-        Ok(fs::write_atomic(file, &text)?)
+        Ok(fs::write_atomic(&file, &text)?)
     }
 
     fn set_up(&self, path: &Path, setup: &[String]) -> Result<(), WorktreeError> {

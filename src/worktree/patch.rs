@@ -91,17 +91,8 @@ pub(super) fn diff_tree(
     compare(git, &[&verb, form].concat(), from, to, paths)
 }
 
-/// Compares two blobs.
-pub(super) fn diff_blobs(
-    git: &Git,
-    form: &[&str],
-    from: &str,
-    to: &str,
-) -> Result<Vec<u8>, WorktreeError> {
-    compare(git, &[&["diff"], form].concat(), from, to, &[])
-}
-
-fn compare(
+/// Compares two commits or blobs by a command of git.
+pub(super) fn compare(
     git: &Git,
     verb: &[&str],
     from: &str,
@@ -111,14 +102,11 @@ fn compare(
     check_id(from)?;
     check_id(to)?;
     let args = [verb, &PINNED[..], &[from, to, "--"], paths].concat();
-    let run = git.configured(&SETTINGS).feed_within(&args, Vec::new(), LARGEST_PATCH);
+    let run = git.configured(&SETTINGS).printing_at_most(LARGEST_PATCH).call(&args);
     let output = run.map_err(|error| match error {
         WorktreeError::Exec(ExecError::TooMuchOutput { limit, .. }) => {
-            WorktreeError::TooManyChanges {
-                mib: limit >> 20,
-                from: from.to_owned(),
-                to: to.to_owned(),
-            }
+            let (from, to) = (from.to_owned(), to.to_owned());
+            WorktreeError::TooManyChanges { mib: limit >> 20, from, to }
         }
         other => other,
     })?;

@@ -76,10 +76,7 @@ impl Repository {
             git = git.with(SSH[0], "ssh -o BatchMode=yes");
         }
         let output = git.call(&args)?;
-        match output.code {
-            Some(0) => Ok(()),
-            Some(_) | None => Err(rejection(remote, branch, &output)),
-        }
+        if output.code == Some(0) { Ok(()) } else { Err(rejection(remote, branch, &output)) }
     }
 }
 

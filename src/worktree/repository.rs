@@ -39,10 +39,6 @@ impl Repository {
     /// it fails, for example because it does not trust the repository.
     pub fn find(dir: &Path, caller: &[(OsString, OsString)]) -> Result<Repository, WorktreeError> {
         let git = Git::new(dir, caller);
-        let path = |what: &str, args: &[&str]| {
-            let path = git.get(what, &[&["rev-parse", "--path-format=absolute"], args].concat())?;
-            Ok::<_, WorktreeError>(PathBuf::from(path.trim_end_matches('\n')))
-        };
         let bare = git.acting().call(&["rev-parse", "--is-bare-repository"])?;
         if bare.code != Some(0) {
             let is_none = String::from_utf8_lossy(&bare.stderr).contains("not a git repository");
@@ -51,12 +47,12 @@ impl Repository {
                 false => git::refused(&format!("use the repository of {}", dir.display()), &bare),
             });
         }
-        let common = path("ask git for its directory", &["--git-common-dir"])?;
+        let common = git.path("ask git for its directory", &["--git-common-dir"])?;
         let here = match bare.stdout.starts_with(b"true") {
             true => common.clone(),
-            false => path("ask git for the working directory", &["--show-toplevel"])?,
+            false => git.path("ask git for the working directory", &["--show-toplevel"])?,
         };
-        let is_linked = path("ask git for its directory", &["--absolute-git-dir"])? != common;
+        let is_linked = git.path("ask git for its directory", &["--absolute-git-dir"])? != common;
         let main = if is_linked { list_worktrees(&git)?.into_iter().next() } else { None };
         let is_bare = main.as_ref().map_or(here == common, |main| main.bare);
         let top = main.map_or_else(|| here.clone(), |main| PathBuf::from(main.path));

@@ -123,7 +123,8 @@ pub(super) fn on_index_copy<T>(
     let paths = git.get("ask git for the index", &args)?;
     let mut paths = paths.lines().map(PathBuf::from);
     let (Some(index), Some(dir)) = (paths.next(), paths.next()) else {
-        return Err(unexpected("ask git for the index", &args.join(" ")));
+        let message = format!("it gave no answer to {}", args.join(" "));
+        return Err(WorktreeError::git("ask git for the index", message, None));
     };
     let copy = dir.join(format!("phalanx-{}.index", rand::token()));
     // Git compares times of files with that of the index, so the copy keeps it.
@@ -279,12 +280,4 @@ fn failed_filters(filters: &[Filter], stderr: &str) -> BTreeSet<String> {
         return filters.iter().filter(|filter| filter.is_process).map(name).collect();
     }
     named
-}
-
-fn unexpected(what: &str, said: &str) -> WorktreeError {
-    WorktreeError::Git {
-        what: what.to_owned(),
-        message: format!("it gave no answer to {said}"),
-        hint: None,
-    }
 }

@@ -130,7 +130,8 @@ impl Repository {
     /// Removes what was pushed for the operation `token`. A ref that cannot be removed only keeps
     /// its commit.
     pub fn withdraw(&self, remote: &GitRemote, token: &str, commits: &[String]) {
-        let _ = self.git.withdraw(&remote.push, token, commits);
+        let spec = |commit: &String| format!(":{}", passing_ref(token, commit));
+        let _ = self.git.push_specs(&remote.push, &commits.iter().map(spec).collect::<Vec<_>>());
     }
 
     /// Returns those of `commits` that the repository does not have.
@@ -157,20 +158,6 @@ impl Repository {
         let all = last.into_iter().chain([checkout.base.clone()]);
         let missing = self.missing(std::slice::from_ref(&checkout.base))?;
         Ok(all.filter(|commit| !missing.contains(commit)).collect())
-    }
-
-    /// Takes commits out of a bundle that a host made. Each object is checked.
-    ///
-    /// # Errors
-    /// [`WorktreeError::Git`] if git refuses an object, or a commit is not in the bundle.
-    pub fn take_bundle(
-        &self,
-        bundle: &[u8],
-        token: &str,
-        commits: &[String],
-        known: &[String],
-    ) -> Result<(), WorktreeError> {
-        self.git.fetch_bundle(bundle, token, commits, known)
     }
 
     /// Takes commits from a remote, to which a host has pushed them. Each object is checked.
