@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 use serde_json::ser::Formatter;
 
-use crate::fail::{ErrorMessage, Failure};
+use crate::fail::{ErrorMessage, Exit, Failure, VerbResult};
 use model::text;
 use ops::Kind;
 use sys::child::own_size;
@@ -125,13 +125,19 @@ impl Out {
         Ok(())
     }
 
-    /// Writes the document with `--json`, else the text.
+    /// Writes the document with `--json`, else the text. Most verbs end with it, or with one of
+    /// those below.
     pub(super) fn print(
         &self,
         item: &impl Serialize,
         words: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
-        if self.json { self.print_document(item) } else { self.print_text(&words()) }
+    ) -> VerbResult {
+        if self.json {
+            self.print_document(item)?
+        } else {
+            self.print_text(&words())?
+        }
+        Ok(Exit::DONE)
     }
 
     /// Writes a list: the document with `--json`, else the table; the message `none` replaces a
@@ -141,12 +147,12 @@ impl Out {
         items: &[T],
         none: &str,
         table: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
+    ) -> VerbResult {
         if self.json || !items.is_empty() {
             return self.print(&items, table);
         }
         self.print_message(none);
-        Ok(())
+        Ok(Exit::DONE)
     }
 
     /// Reports success: the document with `--json`, else the text unless `--quiet` is given.
@@ -154,7 +160,7 @@ impl Out {
         &self,
         item: &impl Serialize,
         words: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
+    ) -> VerbResult {
         self.print_outcome(item, true, words)
     }
 
@@ -164,7 +170,7 @@ impl Out {
         item: &impl Serialize,
         id: impl Display,
         words: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
+    ) -> VerbResult {
         self.print(item, || if self.quiet { id.to_string() } else { words() })
     }
 
@@ -175,8 +181,8 @@ impl Out {
         item: &impl Serialize,
         good: bool,
         words: impl FnOnce() -> String,
-    ) -> Result<(), Failure> {
-        if good && self.quiet && !self.json { Ok(()) } else { self.print(item, words) }
+    ) -> VerbResult {
+        if good && self.quiet && !self.json { Ok(Exit::DONE) } else { self.print(item, words) }
     }
 
     /// Writes a message to stderr, unless `--quiet` is given.

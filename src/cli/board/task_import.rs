@@ -71,8 +71,7 @@ pub(crate) fn import(setup: &Setup, team: &TeamStore, args: &ImportTasksArgs) ->
     let done =
         ops::board::task_import::import(&setup.ctx, team, files, format, &read, args.dry_run)?;
     let out = &setup.out;
-    out.confirm(&done, || ui::import_report(&done, out.verbose, out.paint))?;
-    Ok(Exit::DONE)
+    out.confirm(&done, || ui::import_report(&done, out.verbose, out.paint))
 }
 
 pub(crate) fn export(setup: &Setup, team: &TeamStore, args: &ExportTasksArgs) -> VerbResult {

@@ -115,8 +115,7 @@ fn list(setup: &Setup) -> VerbResult {
     let documents: Vec<Value> = all.iter().map(document).collect();
     let none = "no worktrees; give a member one with `phalanx spawn NAME --worktree`";
     let table = || ui::worktree_table(all.iter().map(row), setup.out.paint);
-    setup.out.print_list(&documents, none, table)?;
-    Ok(Exit::DONE)
+    setup.out.print_list(&documents, none, table)
 }
 
 /// Returns the condition as one word, and the reason why the worktree must be kept.
@@ -154,8 +153,7 @@ fn row(one: &Standing) -> WorktreeRow {
 fn diff(setup: &Setup, name: &str) -> VerbResult {
     let (team, name) = setup.member(name, Action::Look)?;
     let diff = ops::review::changes::diff(&setup.ctx, &team, &name)?;
-    setup.out.print(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
-    Ok(Exit::DONE)
+    setup.out.print(&json!({ "name": name, "diff": diff }), || text::block(&diff))
 }
 
 fn preview(setup: &Setup, name: &str) -> VerbResult {
@@ -255,8 +253,7 @@ fn undo(setup: &Setup) -> VerbResult {
             report.name
         )
     };
-    setup.out.print(&report, words)?;
-    Ok(Exit::DONE)
+    setup.out.print(&report, words)
 }
 
 fn remove(setup: &Setup, name: &str) -> VerbResult {

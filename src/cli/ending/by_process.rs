@@ -146,7 +146,7 @@ fn team_to_end(setup: &Setup, named: Option<TeamName>, failure: &Failure) -> Opt
     open(&named.or_else(only)?)
 }
 
-fn print_ended(setup: &Setup, ended: &[EndedRun], failure: &Failure) -> Result<(), Failure> {
+fn print_ended(setup: &Setup, ended: &[EndedRun], failure: &Failure) -> VerbResult {
     let reason = match failure {
         Failure::Message(error) if error.kind == Kind::NotFound => "its team file is missing",
         Failure::Message(error) => error.message.as_str(),

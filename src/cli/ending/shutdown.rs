@@ -239,7 +239,7 @@ fn wait_for_lead_to_delete(setup: &Setup, team: &TeamStore) -> Result<(), Failur
     Ok(())
 }
 
-fn print_outcomes(setup: &Setup, ended: &[ShutdownResult]) -> Result<(), Failure> {
+fn print_outcomes(setup: &Setup, ended: &[ShutdownResult]) -> VerbResult {
     let words =
         || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
     setup.out.print_outcome(&ended, exit_code(ended) == Exit::DONE, words)

@@ -147,12 +147,11 @@ fn check(
             }
         }
     }
+    let words = || ui::host_reports(&reports, setup.out.paint);
     match (&args.name, reports.as_slice()) {
-        (Some(_), [report]) => {
-            setup.out.print(report, || ui::host_reports(&reports, setup.out.paint))?;
-        }
-        _ => setup.out.print(&reports, || ui::host_reports(&reports, setup.out.paint))?,
-    }
+        (Some(_), [report]) => setup.out.print(report, words)?,
+        _ => setup.out.print(&reports, words)?,
+    };
     let has_problem = reports.iter().any(|report: &HostReport| !report.problems.is_empty());
     Ok(if has_problem { Exit::of(Kind::Failed) } else { Exit::DONE })
 }

@@ -166,7 +166,7 @@ fn watch(setup: &Setup, profile: Profile, args: TestArgs) -> Result<(), Failure>
             )
         };
         if printed.is_ok() {
-            printed = setup.out.print(&document, words);
+            printed = setup.out.print(&document, words).map(drop);
         }
     })?;
     setup.out.print_message(if ended {

@@ -340,13 +340,12 @@ fn print_dry_runs(
     let plan = |spec| ops::starting::spawn::dry_run(&setup.ctx, team, spec, options);
     let plans = specs.iter().map(plan).collect::<Result<Vec<DryRun>, _>>()?;
     match plans.as_slice() {
-        [plan] => setup.out.print(plan, || dry_run_lines(plan))?,
+        [plan] => setup.out.print(plan, || dry_run_lines(plan)),
         plans => {
             let words = || plans.iter().map(dry_run_lines).collect::<Vec<_>>().join("\n\n");
-            setup.out.print(&plans, words)?;
+            setup.out.print(&plans, words)
         }
     }
-    Ok(Exit::DONE)
 }
 
 /// Prints the result of each member. A single result is printed as the document or failure itself.

@@ -118,15 +118,13 @@ pub(super) fn approve(setup: &Setup, args: &ApproveArgs) -> VerbResult {
         lines.extend(report.complaints.iter().cloned());
         lines.extend(report.landed.as_ref().map(landing_lines));
         lines.join("\n")
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 pub(super) fn drop_work(setup: &Setup, given: &str) -> VerbResult {
     let (team, name) = author(setup, given, Action::DecideTask)?;
     let report = decide::drop_work(&setup.ctx, &team, &name, None)?;
-    setup.out.print(&report, || ui::dropped_work(&report))?;
-    Ok(Exit::DONE)
+    setup.out.print(&report, || ui::dropped_work(&report))
 }
 
 pub(super) fn conflicts(setup: &Setup, args: &ConflictsArgs) -> VerbResult {
@@ -149,6 +147,5 @@ pub(super) fn conflicts(setup: &Setup, args: &ConflictsArgs) -> VerbResult {
             ));
         }
         words
-    })?;
-    Ok(Exit::DONE)
+    })
 }

@@ -76,8 +76,7 @@ fn show_overview(setup: &Setup) -> VerbResult {
         setup.out.print_message("nothing waits for a review");
         return Ok(Exit::DONE);
     }
-    setup.out.print(&found, || ui::review_overview(&found, ops::now(), setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&found, || ui::review_overview(&found, ops::now(), setup.out.paint))
 }
 
 /// Returns true for a person at a terminal that can show the screen.
@@ -97,15 +96,13 @@ fn open(setup: &Setup, given: Option<&str>) -> VerbResult {
 fn show(setup: &Setup, given: &str) -> VerbResult {
     let (team, name) = author(setup, given, Action::Look)?;
     let shown = page::show(&setup.ctx, &team, &name)?;
-    setup.out.print(&shown, || ui::review_page(&shown, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&shown, || ui::review_page(&shown, setup.out.paint))
 }
 
 fn list(setup: &Setup, given: Option<&str>) -> VerbResult {
     let (team, name) = shown_author(setup, given)?;
     let found = comments::list(&setup.ctx, &team, name.as_ref())?;
-    setup.out.print_list(&found, "no comments", || ui::review_comments(&found, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print_list(&found, "no comments", || ui::review_comments(&found, setup.out.paint))
 }
 
 fn comment(setup: &Setup, args: &CommentArgs) -> VerbResult {
@@ -132,22 +129,19 @@ fn comment(setup: &Setup, args: &CommentArgs) -> VerbResult {
     let made = comments::draft(&setup.ctx, &team, new)?;
     setup.out.print(&made, || {
         format!("{} is a draft; send all drafts with: phalanx review send {}", made.id, made.member)
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 fn discard(setup: &Setup, id: CommentId) -> VerbResult {
     let team = setup.team(Action::Talk)?;
     comments::discard(&setup.ctx, &team, id)?;
-    setup.out.confirm(&json!({ "discarded": id }), || format!("{id} is discarded"))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&json!({ "discarded": id }), || format!("{id} is discarded"))
 }
 
 fn send(setup: &Setup, given: &str) -> VerbResult {
     let (team, name) = author(setup, given, Action::Talk)?;
     let report = send::send(&setup.ctx, &team, &name)?;
-    setup.out.print(&report, || ui::sent_review(&report))?;
-    Ok(Exit::DONE)
+    setup.out.print(&report, || ui::sent_review(&report))
 }
 
 fn answer(setup: &Setup, args: &AnswerCommentArgs) -> VerbResult {
@@ -155,8 +149,7 @@ fn answer(setup: &Setup, args: &AnswerCommentArgs) -> VerbResult {
     let text = args.text.as_deref().unwrap_or_default();
     let comment = comments::answer(&setup.ctx, &team, args.id, args.answer, text)?;
     let kind: &str = args.answer.into();
-    setup.out.confirm(&comment, || format!("{} is answered: {kind}", comment.id))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&comment, || format!("{} is answered: {kind}", comment.id))
 }
 
 fn resolve(setup: &Setup, ids: &[CommentId]) -> VerbResult {
@@ -166,20 +159,17 @@ fn resolve(setup: &Setup, ids: &[CommentId]) -> VerbResult {
     setup.out.confirm(&resolved, || {
         let lines = resolved.iter().map(|comment| format!("{} is resolved", comment.id));
         lines.collect::<Vec<_>>().join("\n")
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 fn pass(setup: &Setup, given: &str, text: Option<&str>) -> VerbResult {
     let (team, name) = author(setup, given, Action::Talk)?;
     let passed = pass::pass(&setup.ctx, &team, &name, text)?;
-    setup.out.confirm(&passed, || format!("the lead knows that the work of {name} can land"))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&passed, || format!("the lead knows that the work of {name} can land"))
 }
 
 fn reopen(setup: &Setup, id: CommentId, text: &str) -> VerbResult {
     let team = setup.team(Action::Talk)?;
     let report = send::reopen(&setup.ctx, &team, id, text)?;
-    setup.out.print(&report, || ui::sent_review(&report))?;
-    Ok(Exit::DONE)
+    setup.out.print(&report, || ui::sent_review(&report))
 }

@@ -1,6 +1,6 @@
 //! `review NAME --pr` and `review NAME --sync`.
 
-use crate::fail::{Exit, VerbResult};
+use crate::fail::VerbResult;
 use crate::setup::Setup;
 use model::id::MemberName;
 use model::text;
@@ -9,14 +9,12 @@ use ops::review::pull_request::{self, PullRequestReport, SyncReport};
 
 pub(super) fn open(setup: &Setup, team: &TeamStore, name: &MemberName) -> VerbResult {
     let report = pull_request::open(&setup.ctx, team, name)?;
-    setup.out.print(&report, || opened_lines(&report))?;
-    Ok(Exit::DONE)
+    setup.out.print(&report, || opened_lines(&report))
 }
 
 pub(super) fn sync(setup: &Setup, team: &TeamStore, name: &MemberName) -> VerbResult {
     let report = pull_request::sync(&setup.ctx, team, name)?;
-    setup.out.print(&report, || synced_lines(&report))?;
-    Ok(Exit::DONE)
+    setup.out.print(&report, || synced_lines(&report))
 }
 
 fn opened_lines(report: &PullRequestReport) -> String {

@@ -89,7 +89,7 @@ fn follow(ctx: &Context, team: &TeamStore, out: &Out, all: bool) -> VerbResult {
         match &mut screen {
             Some(screen) => screen.draw(&ui::status(&status, status_format(out, all)))?,
             None if now == before => {}
-            None => show(&status, before.is_null(), out, all)?,
+            None => drop(show(&status, before.is_null(), out, all)?),
         }
         before = now;
         match &changes {
@@ -100,7 +100,7 @@ fn follow(ctx: &Context, team: &TeamStore, out: &Out, all: bool) -> VerbResult {
 }
 
 /// Prints a status. Text pages are separated by an empty line.
-fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failure> {
+fn show(status: &Status, first: bool, out: &Out, all: bool) -> VerbResult {
     if !first && !out.json {
         out.print_text("\n")?;
     }

@@ -39,8 +39,7 @@ pub(super) fn print_change(setup: &Setup, done: &Completed, words: &str) -> Verb
 }
 
 pub(super) fn print_task(setup: &Setup, task: &Task, words: &str) -> VerbResult {
-    setup.out.confirm(&document(task, task.state), || words.to_owned())?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&document(task, task.state), || words.to_owned())
 }
 
 /// Prints that no member was notified of a free task, because no lead runs.

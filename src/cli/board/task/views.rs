@@ -183,8 +183,7 @@ pub(super) fn list(
 pub(super) fn scopes(setup: &Setup, team: &TeamStore) -> VerbResult {
     let scopes = ops::board::task::scopes(team)?;
     let none = "no task has a scope; give one with `phalanx task create --scope`";
-    setup.out.print_list(&scopes, none, || ui::scope_table(&scopes, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print_list(&scopes, none, || ui::scope_table(&scopes, setup.out.paint))
 }
 
 /// One page of a list.
@@ -213,8 +212,7 @@ pub(super) fn graph(setup: &Setup, team: &TeamStore, format: GraphFormat, all: b
     if graph.tasks.is_empty() && !setup.out.json && format == GraphFormat::Text {
         setup.out.print_message(if all { "no tasks" } else { "no open tasks" });
     }
-    setup.out.print(&graph, || graph.draw(format, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&graph, || graph.draw(format, setup.out.paint))
 }
 
 pub(super) fn search(setup: &Setup, team: &TeamStore, words: &str, limit: usize) -> VerbResult {
