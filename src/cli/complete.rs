@@ -16,7 +16,7 @@ use strum::{VariantArray, VariantNames};
 
 use crate::args::Global;
 use crate::docs::topics;
-use crate::fail::{Exit, Failure, VerbResult};
+use crate::fail::{Failure, VerbResult};
 use crate::out::{Color, Out};
 use crate::setup::Setup;
 use crate::verbs::definition;
@@ -90,8 +90,7 @@ pub(super) fn register(out: &Out, shell: &str) -> VerbResult {
     let script = String::from_utf8_lossy(&script);
     out.print(&json!({ "shell": shell.name(), "script": script.trim() }), || {
         script.trim().to_owned()
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// The kind of name that an argument takes, displayed as messages call one.

@@ -118,8 +118,7 @@ fn list(out: &Out) -> VerbResult {
     let line = |(topic, about): (&str, &str)| {
         format!("{topic:13} {}\n", text::short(about, out.width().saturating_sub(14)))
     };
-    out.print(&document, || topics().map(line).collect())?;
-    Ok(Exit::DONE)
+    out.print(&document, || topics().map(line).collect())
 }
 
 /// Lists the sections that have this word, those with the word in their heading first.
@@ -146,8 +145,7 @@ fn list_sections(out: &Out, word: &str) -> VerbResult {
         .collect();
     let line =
         |(_, topic, section): &(bool, &str, String)| format!("phalanx docs {topic} {section}\n");
-    out.print(&document, || found.iter().map(line).collect())?;
-    Ok(Exit::DONE)
+    out.print(&document, || found.iter().map(line).collect())
 }
 
 /// Shows a text in the pager; returns false if there is none.

@@ -8,7 +8,7 @@ use clap::Command;
 use clap::builder::StyledStr;
 use serde_json::json;
 
-use crate::fail::{Exit, Failure, VerbResult, chain};
+use crate::fail::{Failure, VerbResult, chain};
 use crate::groups::full_help;
 use crate::out::Out;
 use crate::verbs::{definition, parse, shown};
@@ -34,8 +34,7 @@ pub(super) fn help(out: &Out, words: &[String], all: bool) -> VerbResult {
         }
     };
     let text = if out.paint.on { help.ansi().to_string() } else { help.to_string() };
-    out.print(&json!({ "help": help.to_string() }), || text)?;
-    Ok(Exit::DONE)
+    out.print(&json!({ "help": help.to_string() }), || text)
 }
 
 /// Returns the verb that `words` name, or the root if there are none.
@@ -57,8 +56,7 @@ fn named<'r>(root: &'r Command, words: &[String]) -> Result<&'r Command, Failure
 pub(super) fn man(out: &Out, words: &[String]) -> VerbResult {
     let root = definition();
     let (name, text) = page(named(&root, words)?)?;
-    out.print(&json!({ "name": name, "page": text }), || text.clone())?;
-    Ok(Exit::DONE)
+    out.print(&json!({ "name": name, "page": text }), || text.clone())
 }
 
 /// Writes the manual pages of phalanx and of all verbs, for packages.
@@ -78,8 +76,7 @@ pub(super) fn write_pages(out: &Out, dir: &Path) -> VerbResult {
     written.sort();
     let shown = dir.display().to_string();
     let document = json!({ "dir": shown, "pages": written });
-    out.confirm(&document, || format!("wrote {} pages to {shown}", written.len()))?;
-    Ok(Exit::DONE)
+    out.confirm(&document, || format!("wrote {} pages to {shown}", written.len()))
 }
 
 /// Returns the name of a command's page, such as `phalanx-team-create`, and its text.
@@ -92,6 +89,5 @@ fn page(command: &Command) -> io::Result<(String, String)> {
 
 pub(super) fn version(out: &Out) -> VerbResult {
     let version = env!("CARGO_PKG_VERSION");
-    out.print(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))?;
-    Ok(Exit::DONE)
+    out.print(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))
 }

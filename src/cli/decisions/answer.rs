@@ -114,8 +114,7 @@ fn answer_shutdown(setup: &Setup, id: &RequestId, args: AnswerArgs) -> VerbResul
     }
     let (team, _) = setup.member(setup.ctx.speaker.as_str(), Action::Answer)?;
     let answered = ops::decisions::answer::answer(&setup.ctx, &team, id, verdict(args)?)?;
-    setup.out.confirm(&answered, || answered.message.clone())?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&answered, || answered.message.clone())
 }
 
 /// Records the lead's decision on a plan or permission.

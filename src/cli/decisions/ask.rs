@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::args::object;
-use crate::fail::{Exit, Failure, VerbResult};
+use crate::fail::{Failure, VerbResult};
 use crate::read::text_from;
 use crate::setup::Setup;
 use ops::authority::Action;
@@ -104,6 +104,5 @@ fn show(setup: &Setup, sent: &FiledRequest) -> VerbResult {
         }
         Some(input) => format!("allowed with this input: {input}"),
         None => "allowed".to_owned(),
-    })?;
-    Ok(Exit::DONE)
+    })
 }

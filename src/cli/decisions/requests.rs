@@ -93,8 +93,7 @@ pub(crate) fn requests(setup: &Setup, args: &RequestsArgs) -> VerbResult {
         return Ok(Exit::DONE);
     }
     let shown = requests::list(&setup.ctx, &setup.team(Action::Look)?, args.all)?;
-    setup.out.print(&shown, || ui::requests(&shown, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&shown, || ui::requests(&shown, setup.out.paint))
 }
 
 pub(crate) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
@@ -124,8 +123,7 @@ pub(crate) fn mode(setup: &Setup, args: &ModeArgs) -> VerbResult {
         } else {
             changes.iter().map(change_line).collect::<Vec<_>>().join("\n")
         }
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 fn change_line(change: &ModeChange) -> String {
@@ -157,8 +155,7 @@ pub(crate) fn rules(setup: &Setup, args: &RulesArgs) -> VerbResult {
         (0, _) => "nothing new".to_owned(),
         (n, "") => format!("{n} added to {}", list.as_str()),
         (n, informed) => format!("{n} added to {}; told: {informed}", list.as_str()),
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 fn remove_rules(setup: &Setup, team: &TeamStore, list: List, rules: &[Rule]) -> VerbResult {
@@ -169,8 +166,5 @@ fn remove_rules(setup: &Setup, team: &TeamStore, list: List, rules: &[Rule]) -> 
             "what their programs were told before they keep until they are started again: {names}"
         ));
     }
-    setup
-        .out
-        .confirm(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))
 }

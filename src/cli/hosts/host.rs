@@ -85,8 +85,7 @@ fn lost(setup: &Setup, name: &HostName) -> VerbResult {
             let names = some.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
             format!("gave up {names} on host {name}")
         }
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// Returns the selected team, if there is one, for the use of its hosts and those of the user.
@@ -108,8 +107,7 @@ fn known(setup: &Setup, team: Option<&TeamStore>) -> Result<Vec<ConfiguredHost>,
 fn list(setup: &Setup, hosts: &[ConfiguredHost]) -> VerbResult {
     let documents: Vec<Value> = hosts.iter().map(document).collect();
     let none = "no hosts; configure one with `[[host]]` in hosts.toml, see `phalanx docs hosts`";
-    setup.out.print_list(&documents, none, || ui::host_table(hosts, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print_list(&documents, none, || ui::host_table(hosts, setup.out.paint))
 }
 
 fn document(host: &ConfiguredHost) -> Value {

@@ -76,10 +76,7 @@ pub(crate) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
                 same if same == after.version => "is set up already".to_owned(),
                 older => format!("upgraded from schema {older}"),
             };
-            setup
-                .out
-                .confirm(&document(&after), || schema_line(&after, &format!("{url}: {what}")))?;
-            Ok(Exit::DONE)
+            setup.out.confirm(&document(&after), || schema_line(&after, &format!("{url}: {what}")))
         }
         StoreVerb::Check { url } => {
             enter_without_team(&setup.ctx, Action::UseHosts)?;
@@ -100,10 +97,7 @@ pub(crate) fn store(setup: &Setup, verb: &StoreVerb) -> VerbResult {
                 };
                 return Err(Failure::new(Kind::Refused, problem, Some(hint.to_owned())));
             }
-            setup
-                .out
-                .print(&document(&report), || schema_line(&report, &format!("{url}: ready")))?;
-            Ok(Exit::DONE)
+            setup.out.print(&document(&report), || schema_line(&report, &format!("{url}: ready")))
         }
         StoreVerb::Export { name, dir } => {
             let team = setup.team_called(Some(name), Action::UseHosts)?;
@@ -143,8 +137,7 @@ fn confirm(setup: &Setup, copied: &TransferredTeam, target: &str) -> VerbResult 
     setup.out.confirm(copied, || {
         let TransferredTeam { team, tasks, messages } = copied;
         format!("copied team {team} {target}, with its tasks ({tasks}) and messages ({messages})")
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 fn document(report: &SchemaReport) -> Value {

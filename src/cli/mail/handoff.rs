@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use strum::VariantArray;
 
 use crate::args::object;
-use crate::fail::{Exit, Failure, VerbResult};
+use crate::fail::{Failure, VerbResult};
 use crate::mail::scope::ScopeArgs;
 use crate::read::text_from;
 use crate::setup::Setup;
@@ -116,8 +116,7 @@ fn send(setup: &Setup, args: SendHandoffArgs) -> VerbResult {
     let scope = args.scope.resolve(setup)?;
     let sent = ops::mail::handoff::send(&setup.ctx, &team, to.as_ref(), &kind, body, &scope)?;
     warn_if_unchecked(setup, &kind);
-    setup.out.confirm(&sent, || sent.message.clone())?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&sent, || sent.message.clone())
 }
 
 fn put(setup: &Setup, args: PutHandoffArgs) -> VerbResult {
@@ -127,8 +126,7 @@ fn put(setup: &Setup, args: PutHandoffArgs) -> VerbResult {
     let (kind, body) = read_body(args.body)?;
     let done = ops::mail::handoff::put(&setup.ctx, &team, &to, &kind, body)?;
     warn_if_unchecked(setup, &kind);
-    setup.out.confirm(&done, || done.message.clone())?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&done, || done.message.clone())
 }
 
 /// Returns the type and the body.
@@ -167,8 +165,7 @@ fn type_document(kind: HandoffType) -> Value {
 
 fn types(setup: &Setup) -> VerbResult {
     let documents: Vec<Value> = HandoffType::VARIANTS.iter().copied().map(type_document).collect();
-    setup.out.print(&documents, || ui::handoff_types(setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&documents, || ui::handoff_types(setup.out.paint))
 }
 
 fn one_type(setup: &Setup, given: &str) -> VerbResult {
@@ -179,8 +176,7 @@ fn one_type(setup: &Setup, given: &str) -> VerbResult {
         let hint = format!("{}known: {known}", meant.unwrap_or_default());
         Failure::usage(format!("`{}` is not a known type", given.escape_debug()), &hint)
     })?;
-    setup.out.print(&type_document(kind), || ui::handoff_type(kind, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&type_document(kind), || ui::handoff_type(kind, setup.out.paint))
 }
 
 fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
@@ -193,13 +189,11 @@ fn list(setup: &Setup, from: Option<&str>) -> VerbResult {
     found.faults.iter().for_each(|fault| setup.out.print_message(fault));
     let width = setup.out.width();
     let table = || ui::handoff_table(&found.handoffs, ops::now(), width, setup.out.paint);
-    setup.out.print_list(&found.handoffs, "no handoffs from other teams", table)?;
-    Ok(Exit::DONE)
+    setup.out.print_list(&found.handoffs, "no handoffs from other teams", table)
 }
 
 fn get(setup: &Setup, id: &str) -> VerbResult {
     let team = setup.team(Action::Look)?;
     let handoff = ops::mail::handoff::get(&setup.ctx, &team, id)?;
-    setup.out.print(&handoff, || ui::handoff_page(&handoff, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print(&handoff, || ui::handoff_page(&handoff, setup.out.paint))
 }

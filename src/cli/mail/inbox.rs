@@ -263,8 +263,7 @@ impl MailboxReader {
         self.out.confirm(&entries, || match entries.len() {
             1 => format!("removed 1 message of {}", self.owner),
             many => format!("removed {many} messages of {}", self.owner),
-        })?;
-        Ok(Exit::DONE)
+        })
     }
 
     fn mark_shown(&self, messages: &[Envelope]) -> Result<(), OpsError> {

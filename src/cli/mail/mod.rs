@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::args::seconds;
-use crate::fail::{Exit, Failure, VerbResult};
+use crate::fail::{Failure, VerbResult};
 use crate::interrupt;
 use crate::mail::scope::ScopeArgs;
 use crate::notice::WaitNotice;
@@ -73,8 +73,7 @@ pub(crate) fn send(setup: &Setup, args: &SendArgs) -> VerbResult {
     if args.wait {
         return print_answer(setup, team, to, sent_at, args.timeout);
     }
-    setup.out.confirm(&sent, || sent.message.clone())?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&sent, || sent.message.clone())
 }
 
 /// Waits for the answer of a member and prints it, which counts as read then.
@@ -98,8 +97,7 @@ fn print_answer(
         ops::mail::inbox::acknowledge(&team, &owner, std::slice::from_ref(&answer.msg_id))?;
         Ok(answer)
     })?;
-    setup.out.print(&answer.to_entry(), || text::block(&answer.text))?;
-    Ok(Exit::DONE)
+    setup.out.print(&answer.to_entry(), || text::block(&answer.text))
 }
 
 pub(crate) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> VerbResult {
@@ -111,8 +109,7 @@ pub(crate) fn broadcast(setup: &Setup, args: &BroadcastArgs) -> VerbResult {
         [] if sent.skipped.is_empty() => "no other member reads mail".to_owned(),
         [] => format!("stored in no mailbox{}", skipped_words(&sent.skipped)),
         some => format!("{}: {}{}", sent.message, some.join(", "), skipped_words(&sent.skipped)),
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// Names the members that the sender may not message, or that take no messages of this origin.

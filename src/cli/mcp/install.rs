@@ -135,8 +135,7 @@ pub(super) fn install(out: &Out, args: &InstallArgs) -> VerbResult {
         (false, false) => format!("{shown} has the server already"),
         (true, true) => format!("removed the server from {shown}"),
         (true, false) => format!("{shown} has no such server"),
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// Returns `phalanx` if that is this program on the search path, else its path.

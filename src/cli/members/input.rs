@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::json;
 
-use crate::fail::{Exit, Failure, VerbResult};
+use crate::fail::{Failure, VerbResult};
 use crate::json;
 use crate::setup::Setup;
 use model::members::input::{Key, Text};
@@ -71,8 +71,7 @@ pub(crate) fn type_text(setup: &Setup, args: &TypeArgs) -> VerbResult {
     let enter = if enter { " and Enter" } else { "" };
     setup.out.confirm(&json!({ "name": name, "typed": typed }), || {
         format!("typed {typed} {unit}{enter} into the terminal of {name}")
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 pub(crate) fn keys(setup: &Setup, args: &KeysArgs) -> VerbResult {
@@ -82,6 +81,5 @@ pub(crate) fn keys(setup: &Setup, args: &KeysArgs) -> VerbResult {
     let unit = if count == 1 { "key" } else { "keys" };
     setup.out.confirm(&json!({ "name": name, "keys": count }), || {
         format!("pressed {count} {unit} in the terminal of {name}")
-    })?;
-    Ok(Exit::DONE)
+    })
 }

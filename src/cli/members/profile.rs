@@ -91,8 +91,7 @@ fn list(setup: &Setup) -> VerbResult {
             about: one.profile.as_ref().map_or_else(ToString::to_string, |p| p.about.clone()),
         });
         ui::profile_table(rows, setup.out.paint)
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// Returns what is there of an agent: its version and its login.
@@ -123,8 +122,7 @@ fn entry(one: &ListedProfile, agent: Option<&AgentProgram>) -> Value {
 fn show(setup: &Setup, name: &str) -> VerbResult {
     let found = profiles::listed(&setup.ctx, name)?;
     let profile: Profile = found.profile?;
-    setup.out.print(&profile, || text::block(&found.text))?;
-    Ok(Exit::DONE)
+    setup.out.print(&profile, || text::block(&found.text))
 }
 
 fn test(setup: &Setup, args: TestArgs) -> VerbResult {

@@ -61,8 +61,7 @@ pub(crate) fn rename(setup: &Setup, args: &RenameArgs) -> VerbResult {
     let handed = rename::hand_over(&setup.ctx, &team, &from, &to)?;
     let document = json!({ "from": from, "to": to, "session": session, "tasks": handed.tasks,
                            "messages": handed.messages });
-    setup.out.confirm(&document, || words(&from, &to, session.as_deref(), &handed))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&document, || words(&from, &to, session.as_deref(), &handed))
 }
 
 /// Stops the member if it runs. Returns the exit code if it runs on.

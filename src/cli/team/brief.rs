@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::fail::{Exit, VerbResult};
+use crate::fail::VerbResult;
 use crate::setup::Setup;
 use ops::authority::Action;
 
@@ -23,6 +23,5 @@ pub(crate) fn brief(setup: &Setup, args: &BriefArgs) -> VerbResult {
         let (team, named) = setup.members(args.name.as_slice(), Action::Look)?;
         ops::starting::brief::brief(&setup.ctx, Some(&team), named.first())?
     };
-    setup.out.print(&json!({ "text": text }), || text.clone())?;
-    Ok(Exit::DONE)
+    setup.out.print(&json!({ "text": text }), || text.clone())
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use crate::fail::{Exit, Failure, VerbResult, chain};
+use crate::fail::{Failure, VerbResult, chain};
 use crate::interrupt::run_interruptible;
 use crate::out::Out;
 use crate::read::{MAX_MANIFEST, read_text};
@@ -183,8 +183,7 @@ pub(crate) fn init(setup: Result<Setup, Failure>, out: &Out, args: &InitArgs) ->
         "worktrees": found.worktrees,
         "agents": found.agents,
     });
-    out.confirm(&document, || format!("created {shown}; run it with `{next}`"))?;
-    Ok(Exit::DONE)
+    out.confirm(&document, || format!("created {shown}; run it with `{next}`"))
 }
 
 impl InitChoice {

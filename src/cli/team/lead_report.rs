@@ -33,8 +33,7 @@ pub(crate) fn report_end(
             let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
             setup.out.confirm(&document, || {
                 format!("team {} runs on without a lead; {again}", team.name())
-            })?;
-            Ok(Exit::DONE)
+            })
         }
         _ => print_report(&setup.out, team, result, rerun),
     }

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::fail::{Exit, VerbResult};
+use crate::fail::VerbResult;
 use crate::out::Out;
 use config::manifest::Manifest;
 
@@ -19,8 +19,7 @@ pub(crate) fn manifest(out: &Out, verb: &ManifestVerb) -> VerbResult {
     match verb {
         ManifestVerb::Schema => {
             let schema = Manifest::schema();
-            out.print(&schema, || format!("{schema:#}"))?;
-            Ok(Exit::DONE)
+            out.print(&schema, || format!("{schema:#}"))
         }
     }
 }

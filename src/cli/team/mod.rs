@@ -150,8 +150,7 @@ fn create(setup: &Setup, args: &CreateTeamArgs) -> VerbResult {
     });
     setup.out.confirm_new(&document, team.name(), || {
         format!("created team {0}; add members with `phalanx spawn NAME -t {0}`", team.name())
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// Returns the settings of a file on top of `base`, and the description in the file.
@@ -215,8 +214,7 @@ fn set(setup: &Setup, args: &SetTeamArgs) -> VerbResult {
         prompt_file(&setup.ctx.caller.cwd, file)
     })?;
     let document = ops::starting::settings::document(&team)?;
-    setup.out.confirm(&document, || changes(team.name(), &change))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&document, || changes(team.name(), &change))
 }
 
 fn changes(team: &TeamName, change: &SettingsChange) -> String {
@@ -230,8 +228,7 @@ fn changes(team: &TeamName, change: &SettingsChange) -> String {
 fn list(setup: &Setup) -> VerbResult {
     ops::authority::enter_without_team(&setup.ctx, Action::ListTeams)?;
     let teams = ops::team::list(&setup.ctx)?;
-    setup.out.print_list(&teams, "no teams", || ui::team_list(&teams, setup.out.paint))?;
-    Ok(Exit::DONE)
+    setup.out.print_list(&teams, "no teams", || ui::team_list(&teams, setup.out.paint))
 }
 
 fn show(setup: &Setup) -> VerbResult {
@@ -255,8 +252,7 @@ fn show(setup: &Setup) -> VerbResult {
             ui::changed_settings(&settings, &ops::starting::settings::defaults(), setup.out.paint)
         });
         changed.into_iter().fold(lines, |lines, changed| format!("{lines}\n\n{changed}"))
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 /// Deletes the team that `given` or the options name.
@@ -302,6 +298,5 @@ fn delete_in_order(setup: &Setup, given: Option<&str>, force: bool) -> VerbResul
 fn deleted(setup: &Setup, name: &TeamName) -> VerbResult {
     let message = format!("team {name} is deleted");
     let document = json!({ "success": true, "message": message, "team_name": name.as_str() });
-    setup.out.confirm(&document, || message.clone())?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&document, || message.clone())
 }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::fail::{Exit, VerbResult};
+use crate::fail::VerbResult;
 use crate::setup::Setup;
 use model::text;
 use ops::starting::templates::{self, ListedTemplate};
@@ -39,8 +39,7 @@ fn list(setup: &Setup) -> VerbResult {
             about: one.template.as_ref().map_or_else(ToString::to_string, |t| t.about.clone()),
         });
         ui::template_table(rows, setup.out.paint)
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 fn entry(one: &ListedTemplate) -> Value {
@@ -60,6 +59,5 @@ fn show(setup: &Setup, name: &str) -> VerbResult {
     let about = found.template?.about;
     let document =
         json!({ "name": found.name, "source": source, "about": about, "text": found.text });
-    setup.out.print(&document, || text::block(&found.text))?;
-    Ok(Exit::DONE)
+    setup.out.print(&document, || text::block(&found.text))
 }

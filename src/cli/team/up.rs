@@ -433,6 +433,5 @@ fn detach(setup: &Setup, team: &TeamStore, spawned: &[Spawned]) -> VerbResult {
             "team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`",
             team.name()
         )
-    })?;
-    Ok(Exit::DONE)
+    })
 }

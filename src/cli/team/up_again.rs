@@ -35,8 +35,7 @@ pub(crate) fn print_difference(
     difference: &Difference,
 ) -> VerbResult {
     let document = json!({ "team_name": name, "exists": !is_new, "changes": difference });
-    setup.out.confirm(&document, || words(setup, name, is_new, difference))?;
-    Ok(Exit::DONE)
+    setup.out.confirm(&document, || words(setup, name, is_new, difference))
 }
 
 fn words(setup: &Setup, name: &str, is_new: bool, difference: &Difference) -> String {

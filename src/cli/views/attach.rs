@@ -104,6 +104,5 @@ pub(crate) fn peek(setup: &Setup, args: &PeekArgs) -> VerbResult {
     setup.out.print(&documents, || {
         let page = |(name, screen): &(MemberName, String)| format!("==> {name} <==\n{screen}");
         screens.iter().map(page).collect::<Vec<_>>().join("\n\n")
-    })?;
-    Ok(Exit::DONE)
+    })
 }

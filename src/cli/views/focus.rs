@@ -1,7 +1,7 @@
 //! `focus`, `hide` and `show`: control the pane of a member.
 
 use crate::args::MemberArg;
-use crate::fail::{Exit, VerbResult};
+use crate::fail::VerbResult;
 use crate::setup::Setup;
 use model::text;
 use ops::authority::Action;
@@ -18,8 +18,7 @@ pub(crate) fn focus(setup: &Setup, args: &MemberArg) -> VerbResult {
             ),
             None => format!("{name} is in front: pane {pane}"),
         })
-    })?;
-    Ok(Exit::DONE)
+    })
 }
 
 pub(crate) fn hide(setup: &Setup, args: &MemberArg) -> VerbResult {
@@ -37,6 +36,5 @@ fn set_visibility(setup: &Setup, args: &MemberArg, visibility: Visibility) -> Ve
         let state = if pane.hidden { "hidden" } else { "shown" };
         let already = if pane.changed { "" } else { " already" };
         text::line(&format!("{} is {state}{already}: pane {}", pane.name, pane.pane))
-    })?;
-    Ok(Exit::DONE)
+    })
 }

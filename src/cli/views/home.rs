@@ -102,8 +102,7 @@ fn home(setup: Option<&Setup>, out: &Out) -> VerbResult {
     let steps = steps(&overview, has_manifest);
     let commands: Vec<&str> = steps.iter().map(|step| step.0.as_str()).collect();
     let document = json!({ "teams": overview.teams, "more": overview.more, "next": commands });
-    out.print(&document, || ui::home(&overview, &steps, out.paint))?;
-    Ok(Exit::DONE)
+    out.print(&document, || ui::home(&overview, &steps, out.paint))
 }
 
 /// Returns the suggested commands and the effect of each.

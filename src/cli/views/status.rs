@@ -58,8 +58,7 @@ pub(crate) fn status(setup: &Setup, args: &StatusArgs) -> VerbResult {
         setup.out.print_text(&ui::status_line(&status, format))?;
         return Ok(Exit::DONE);
     }
-    setup.out.print(&status, || ui::status(&status, status_format(&setup.out, all)))?;
-    Ok(Exit::DONE)
+    setup.out.print(&status, || ui::status(&status, status_format(&setup.out, all)))
 }
 
 /// Returns the size and style of a page on stdout.
