@@ -224,6 +224,11 @@ impl OpsError {
         OpsError::described(Kind::Refused, problem, hint)
     }
 
+    /// The error for a wrong argument or setting, with the next step for the user.
+    pub fn usage(problem: impl Into<String>, hint: impl Into<String>) -> OpsError {
+        OpsError::Usage { problem: problem.into(), hint: Some(hint.into()) }
+    }
+
     /// The refusal of a word, with the nearest known one and all known ones; more can follow them.
     pub(super) fn unknown_word(what: &str, given: &str, known: &[String], more: &str) -> OpsError {
         let nearest = nearest(given, known.iter().map(String::as_str)).map(str::to_owned);

@@ -2,7 +2,6 @@
 //! team stays, and `resume --all` goes on with it.
 
 use crate::ending::stop::{MemberStop, stop_all};
-use crate::hosts::stop_mode::StopMode;
 use crate::members::presence;
 use crate::{Context, OpsError, now};
 use model::decisions::request::ShutdownOutcome;
@@ -37,9 +36,8 @@ pub fn end_with_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
         let is_here = !record.is_elsewhere && !was_asked(record);
         is_here && (!record.state.is_over() || has_completed(record))
     };
-    let stop = |record| MemberStop { record, mode: StopMode::Immediate };
-    let stops: Vec<MemberStop> =
-        team.member_records()?.into_iter().filter(ends).map(stop).collect();
+    let stops = team.member_records()?.into_iter().filter(ends).map(MemberStop::at_once);
+    let stops: Vec<MemberStop> = stops.collect();
     for (MemberStop { record, .. }, stopped) in stops.iter().zip(stop_all(ctx, team, &stops)) {
         if let Err(e) = stopped {
             let warning = Note::of(EventKind::Warning).member(&record.name);

@@ -25,12 +25,8 @@ pub struct LostHost {
 /// [`OpsError::Usage`] for this host, or a team of files. The members that were reached before an
 /// error are given up.
 pub fn give_up(ctx: &Context, team: &TeamStore, host: &HostName) -> Result<LostHost, OpsError> {
-    let refused = |problem: &str| {
-        Err(OpsError::Usage {
-            problem: problem.to_owned(),
-            hint: Some("end members with `phalanx shutdown NAME --force`".to_owned()),
-        })
-    };
+    let hint = "end members with `phalanx shutdown NAME --force`";
+    let refused = |problem: &str| Err(OpsError::usage(problem, hint));
     match team.host() {
         None => return refused("all members of this team are on this machine"),
         // Unless another machine has its name: one that this machine replaces.
@@ -47,12 +43,8 @@ pub fn give_up(ctx: &Context, team: &TeamStore, host: &HostName) -> Result<LostH
     for record in &records {
         // First of all: a process there may be about to change something.
         team.fence(&record.incarnation)?;
-        lost.push(MemberRemoval {
-            name: record.name.clone(),
-            incarnation: record.incarnation.clone(),
-            cause: Cause::Vanished,
-            reason: format!("host {host} was declared lost"),
-        });
+        let reason = format!("host {host} was declared lost");
+        lost.push(MemberRemoval::of(record, Cause::Vanished, reason));
     }
     let members: Vec<MemberName> = records.into_iter().map(|record| record.name).collect();
     let note = Note::of(EventKind::HostLost).with("host", host.as_str());

@@ -86,17 +86,15 @@ pub struct MemberRemoval {
 }
 
 impl MemberRemoval {
+    pub(crate) fn of(record: &MemberRecord, cause: Cause, reason: String) -> MemberRemoval {
+        let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+        MemberRemoval { name, incarnation, cause, reason }
+    }
+
     /// Returns the removal of a run that ended by itself: its program has exited or vanished.
     pub fn of_exited(record: &MemberRecord) -> MemberRemoval {
-        MemberRemoval {
-            name: record.name.clone(),
-            incarnation: record.incarnation.clone(),
-            cause: record
-                .exit
-                .as_ref()
-                .map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code }),
-            reason: record.end_reason(),
-        }
+        let ended = record.exit.as_ref().map(|exit| Cause::Ended { code: exit.code });
+        MemberRemoval::of(record, ended.unwrap_or(Cause::Vanished), record.end_reason())
     }
 }
 

@@ -40,6 +40,12 @@ pub struct MemberStop {
     pub mode: StopMode,
 }
 
+impl MemberStop {
+    pub(crate) fn at_once(record: MemberRecord) -> MemberStop {
+        MemberStop { record, mode: StopMode::Immediate }
+    }
+}
+
 /// Ends the processes and closes the placements of these runs. Returns one result for each, in
 /// order. Idempotent.
 ///

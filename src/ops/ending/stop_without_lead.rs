@@ -6,11 +6,9 @@ use std::time::Duration;
 use crate::ending::remove::{self, MemberRemoval};
 use crate::ending::shutdown;
 use crate::ending::stop::{self, MemberStop};
-use crate::hosts::stop_mode::StopMode;
 use crate::members::lead;
 use crate::{Context, OpsError};
 use model::decisions::request::{ShutdownOutcome, ShutdownRequest};
-use model::id::MemberName;
 use model::members::lifecycle::Cause;
 use model::members::record::MemberRecord;
 use model::team::event::{EventKind, Note};
@@ -67,11 +65,8 @@ pub fn end_members(
         }
     }
     failpoint::hit("force.read");
-    let endings: Vec<MemberStop> = living
-        .iter()
-        .map(|(_, record)| MemberStop { record: record.clone(), mode: StopMode::Immediate })
-        .collect();
-    let results = stop::stop_all(ctx, team, &endings);
+    let endings = living.iter().map(|(_, record)| MemberStop::at_once(record.clone()));
+    let results = stop::stop_all(ctx, team, &endings.collect::<Vec<_>>());
     let (mut ended, mut failed) = (Vec::new(), Vec::new());
     for ((request, record), result) in living.into_iter().zip(results) {
         match result {
@@ -79,6 +74,7 @@ pub fn end_members(
             Err(e) => failed.push((request, e)),
         }
     }
+    let removal = |record| MemberRemoval::of(record, Cause::Forced, "by force".to_owned());
     let removals: Vec<MemberRemoval> = ended.iter().map(|(_, record)| removal(record)).collect();
     remove::remove(ctx, team, &removals)?;
     end_late_launchers(ctx, team, &ended)?;
@@ -87,7 +83,8 @@ pub fn end_members(
     }
     for (request, e) in &failed {
         let text = format!("could not be stopped: {e}");
-        warn(team, &request.member, &text)?;
+        let note = Note::of(EventKind::Warning).member(&request.member);
+        team.record(note.with("text", text.as_str()))?;
         shutdown::resolve(team, &request.id, ShutdownOutcome::TimedOut, Some(&text))?;
     }
     requests.iter().map(|request| Ok(team.request(&request.id)?)).collect()
@@ -105,8 +102,7 @@ fn end_late_launchers(
         let record = team.member_record(&read.name)?;
         let record =
             record.filter(|record| record.is(&read.incarnation) && record.launcher().is_some());
-        let mode = StopMode::Immediate;
-        late.extend(record.map(|record| MemberStop { record, mode }));
+        late.extend(record.map(MemberStop::at_once));
     }
     stop::stop_all(ctx, team, &late).into_iter().collect()
 }
@@ -114,18 +110,4 @@ fn end_late_launchers(
 /// Returns true if the record is of the run that the request names, and that run is not over.
 fn is_open_run(record: &MemberRecord, request: &ShutdownRequest) -> bool {
     record.is(&request.incarnation) && !record.state.is_over()
-}
-
-fn removal(record: &MemberRecord) -> MemberRemoval {
-    MemberRemoval {
-        name: record.name.clone(),
-        incarnation: record.incarnation.clone(),
-        cause: Cause::Forced,
-        reason: "by force".to_owned(),
-    }
-}
-
-fn warn(team: &TeamStore, member: &MemberName, text: &str) -> Result<(), OpsError> {
-    team.record(Note::of(EventKind::Warning).member(member).with("text", text))?;
-    Ok(())
 }

@@ -93,9 +93,8 @@ pub fn run(
             None => run_in(ctx, Path::new(&checkout.path), check, &env, cancel),
         };
         if cancel.is_cancelled() {
-            return Err(OpsError::Failed {
-                problem: format!("check `{}` was cancelled", check.name),
-            });
+            let problem = format!("check `{}` was cancelled", check.name);
+            return Err(OpsError::Failed { problem });
         }
         let last = CheckRun { commit: before.snapshot.clone(), ..ran };
         done.push(WorkCheck { name: check.name.clone(), last: Some(last) });
@@ -190,14 +189,11 @@ fn checks_of(team: &TeamStore) -> Result<(Vec<TeamCheck>, EnvRules), OpsError> {
     let settings = team.settings()?;
     let (checks, env) = settings.map(|of| (of.checks, of.env)).unwrap_or_default();
     if checks.is_empty() {
-        return Err(OpsError::Usage {
-            problem: format!("team `{}` has no checks", team.name()),
-            hint: Some(
-                "name one: `phalanx team set check.test.run '[\"cargo\", \"test\"]'`, or a [[check]] in the \
-                 manifest"
-                    .to_owned(),
-            ),
-        });
+        return Err(OpsError::usage(
+            format!("team `{}` has no checks", team.name()),
+            "name one: `phalanx team set check.test.run '[\"cargo\", \"test\"]'`, or a [[check]] in the \
+             manifest",
+        ));
     }
     Ok((checks, env))
 }
@@ -209,10 +205,8 @@ fn chosen<'c>(checks: &'c [TeamCheck], only: &[String]) -> Result<Vec<&'c TeamCh
     let find = |name: &String| {
         checks.iter().find(|check| check.name == *name).ok_or_else(|| {
             let known: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();
-            OpsError::Usage {
-                problem: format!("the team has no check `{}`", text::line(name)),
-                hint: Some(format!("it has: {}", known.join(", "))),
-            }
+            let problem = format!("the team has no check `{}`", text::line(name));
+            OpsError::usage(problem, format!("it has: {}", known.join(", ")))
         })
     };
     only.iter().map(find).collect()

@@ -301,10 +301,8 @@ fn find(review: &mut TeamReview, id: CommentId) -> Result<&mut ReviewComment, Op
 }
 
 fn no_such_comment(id: CommentId) -> OpsError {
-    OpsError::Usage {
-        problem: format!("there is no comment {id}"),
-        hint: Some("`phalanx review list` shows all comments".to_owned()),
-    }
+    let hint = "`phalanx review list` shows all comments";
+    OpsError::usage(format!("there is no comment {id}"), hint)
 }
 
 fn must_be_own_draft(ctx: &Context, comment: &ReviewComment) -> Result<(), OpsError> {

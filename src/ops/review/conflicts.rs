@@ -58,22 +58,15 @@ pub fn give_task(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<T
         Some(copy) => Some(AwayWorktree::reach(ctx, team, &checkout, copy)?.give_main(team)?),
         None => None,
     };
+    let (into, from) = (text::line(&found.into), text::line(&found.from));
     let new = NewTask {
-        subject: subject(&found),
+        subject: format!("Merge {into} into {from} and resolve the conflicts"),
         description: description(&found, given.as_deref().map(short_commit).as_deref()),
         owner: Some(name.clone()),
         ..NewTask::default()
     };
     let mut made = task::create(ctx, team, &[new])?;
     made.pop().ok_or_else(|| OpsError::Failed { problem: "no task was made".to_owned() })
-}
-
-fn subject(found: &WorkConflicts) -> String {
-    format!(
-        "Merge {} into {} and resolve the conflicts",
-        text::line(&found.into),
-        text::line(&found.from)
-    )
 }
 
 /// `given` is the commit to merge in a worktree that does not have the main branch.

@@ -144,10 +144,7 @@ pub fn overview(ctx: &Context, team: &TeamStore) -> Result<ReviewOverview, OpsEr
     let comments = comments::visible(ctx, team, &review, None)?;
     let looks = review.looks.remove(&ctx.speaker).unwrap_or_default();
     let mut row = |name: MemberName, work: Result<WaitingWork, String>| {
-        let is_of = |task: &&TaskInReview| {
-            task.owner.as_deref().is_some_and(|owner| name.clashes_with(owner))
-        };
-        let task = tasks.iter().find(is_of).cloned();
+        let task = tasks.iter().find(|task| task.is_of(&name)).cloned();
         tasks.retain(|other| task.as_ref().is_none_or(|task| task.id != other.id));
         let comments = count(comments.iter().filter(|comment| comment.member == name));
         let seen = looks.get(&name).map(|look| look.commit.clone());

@@ -63,10 +63,9 @@ pub fn find(
     };
     let content = if side == LineSide::Old { old } else { new };
     let Some(content) = content.filter(|_| problem.is_empty()) else {
-        return Err(OpsError::Usage {
-            problem: format!("{path:?}: the work of `{}` {problem}", reviewed.name),
-            hint: Some(format!("`phalanx review {}` lists the changed files", reviewed.name)),
-        });
+        let problem = format!("{path:?}: the work of `{}` {problem}", reviewed.name);
+        let hint = format!("`phalanx review {}` lists the changed files", reviewed.name);
+        return Err(OpsError::usage(problem, hint));
     };
     let Some((first, last)) = given.lines else {
         return Ok(CommentPlace { path, lines: None });
@@ -74,10 +73,8 @@ pub fn find(
     let all: Vec<&[u8]> = lines_of(&content);
     let skipped = usize::try_from(first).map_or(usize::MAX, |first| first - 1);
     if usize::try_from(last).map_or(true, |last| last > all.len()) {
-        return Err(OpsError::Usage {
-            problem: format!("{path} has {} line(s), not {last}", all.len()),
-            hint: Some("name the lines that it has, or only the file".to_owned()),
-        });
+        let problem = format!("{path} has {} line(s), not {last}", all.len());
+        return Err(OpsError::usage(problem, "name the lines that it has, or only the file"));
     }
     let length = usize::try_from(last - first).unwrap_or(0) + 1;
     let quoted = all.into_iter().skip(skipped).take(length);

@@ -17,6 +17,12 @@ pub struct TaskInReview {
     pub owner: Option<String>,
 }
 
+impl TaskInReview {
+    pub(super) fn is_of(&self, member: &MemberName) -> bool {
+        self.owner.as_deref().is_some_and(|owner| member.clashes_with(owner))
+    }
+}
+
 /// Returns the tasks in review, oldest first.
 pub(super) fn tasks_in_review(team: &TeamStore) -> Result<Vec<TaskInReview>, OpsError> {
     let board = team.board()?;
@@ -37,9 +43,7 @@ pub fn task_in_review(
     team: &TeamStore,
     member: &MemberName,
 ) -> Result<Option<TaskInReview>, OpsError> {
-    let is_of =
-        |task: &TaskInReview| task.owner.as_deref().is_some_and(|owner| member.clashes_with(owner));
-    Ok(tasks_in_review(team)?.into_iter().find(is_of))
+    Ok(tasks_in_review(team)?.into_iter().find(|task| task.is_of(member)))
 }
 
 /// A task that is not over.

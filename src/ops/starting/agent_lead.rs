@@ -107,10 +107,7 @@ fn own_command(profile: &Profile) -> Result<Vec<String>, OpsError> {
     let command = profile::fill(&profile.launch.argv, &Values::default());
     if command.is_empty() {
         let problem = format!("the profile `{}` runs any program", profile.name);
-        return Err(OpsError::Usage {
-            problem,
-            hint: Some("name the program after `--`".to_owned()),
-        });
+        return Err(OpsError::usage(problem, "name the program after `--`"));
     }
     Ok(command)
 }

@@ -205,7 +205,7 @@ pub fn must_be_agent(ctx: &Context, name: &str) -> Result<(), OpsError> {
             ("it only runs commands", "list the profiles with `phalanx profile list`")
         };
         let problem = format!("`{name}` is not an agent: {why}");
-        return Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
+        return Err(OpsError::usage(problem, hint));
     }
     Ok(())
 }

@@ -194,15 +194,14 @@ pub fn shared_checkout_warnings(templates: &[Template]) -> Vec<String> {
 pub fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
     let cannot = |member: &&MemberSpec| !member.launch.command.is_empty() || member.launch.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
-    let why = if member.launch.plan {
-        "must have a plan approved"
-    } else {
-        "has a command line of its own"
+    let why = match member.launch.plan {
+        true => "must have a plan approved",
+        false => "has a command line of its own",
     };
-    Err(OpsError::Usage {
-        problem: format!("member `{}` {why}, and in task mode nobody stands", member.launch.name),
-        hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
-    })
+    Err(OpsError::usage(
+        format!("member `{}` {why}, and in task mode nobody stands", member.launch.name),
+        "leave it away, or write `mode = \"teammate\"` in [team]",
+    ))
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use crate::effects;
 use crate::ending::prune;
 use crate::ending::remove::{self, MemberRemoval, RemovedMember};
 use crate::ending::stop::{self, MemberStop};
-use crate::hosts::stop_mode::StopMode;
 use crate::members::presence;
 use crate::review::landing;
 use crate::starting::rename;
@@ -118,12 +117,7 @@ fn removal(record: &MemberRecord) -> Option<MemberRemoval> {
         | MemberState::ShutdownRequested => return None,
     };
     let reason = record.reason.clone().unwrap_or_else(|| "its run had ended".to_owned());
-    Some(MemberRemoval {
-        name: record.name.clone(),
-        incarnation: record.incarnation.clone(),
-        cause,
-        reason,
-    })
+    Some(MemberRemoval::of(record, cause, reason))
 }
 
 /// Removes the runs that are over but still on the roster. A placement is closed only if it is
@@ -137,9 +131,8 @@ fn remove_ended(
     let roster = team.team()?;
     let on_roster: Vec<_> =
         over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
-    let ending =
-        |record: &MemberRecord| MemberStop { record: record.clone(), mode: StopMode::Immediate };
-    let endings: Vec<MemberStop> = on_roster.iter().map(|(record, _)| ending(record)).collect();
+    let endings = on_roster.iter().map(|(record, _)| MemberStop::at_once(record.clone()));
+    let endings: Vec<MemberStop> = endings.collect();
     let mut gone = Vec::new();
     for ((_, removal), ended) in on_roster.iter().zip(stop::stop_all(ctx, team, &endings)) {
         match ended {

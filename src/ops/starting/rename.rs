@@ -47,10 +47,10 @@ pub fn check(team: &TeamStore, from: &MemberName, to: &MemberName) -> Result<boo
     }
     let roster = team.team()?;
     match roster.members.iter().find(|member| member.name.clashes_with(to.as_str())) {
-        Some(holder) => Err(OpsError::Usage {
-            problem: format!("team `{}` has a member `{}`", team.name(), holder.name),
-            hint: Some("choose another name".to_owned()),
-        }),
+        Some(holder) => Err(OpsError::usage(
+            format!("team `{}` has a member `{}`", team.name(), holder.name),
+            "choose another name",
+        )),
         None => Ok(false),
     }
 }

@@ -26,11 +26,8 @@ pub struct SettingsChange {
 
 impl SettingsChange {
     fn keys(&self) -> Vec<&str> {
-        self.set
-            .iter()
-            .map(|(key, _)| key.as_str())
-            .chain(self.unset.iter().map(String::as_str))
-            .collect()
+        let set = self.set.iter().map(|(key, _)| key.as_str());
+        set.chain(self.unset.iter().map(String::as_str)).collect()
     }
 
     /// Returns the values as one document.
@@ -86,12 +83,8 @@ pub fn set(
     read: ReadPrompt,
 ) -> Result<(), OpsError> {
     let document = change.document()?;
-    let unset = change
-        .unset
-        .iter()
-        .map(|key| settings::path(key))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(usage)?;
+    let unset = change.unset.iter().map(|key| settings::path(key).map_err(usage));
+    let unset = unset.collect::<Result<Vec<_>, OpsError>>()?;
     let started = specs_of_started(ctx, team, &existing_settings(team)?, &document)?;
     let mut done = Ok(());
     team.change_settings(|found| {
@@ -112,14 +105,13 @@ pub fn set(
 
 fn existing_settings(team: &TeamStore) -> Result<Settings, OpsError> {
     team.settings()?.ok_or_else(|| {
-        let problem = format!(
-            "team `{}` was not made by phalanx, which keeps no settings for it",
-            team.name()
-        );
-        OpsError::Usage {
-            problem,
-            hint: Some("make a team with `phalanx team create NAME`".to_owned()),
-        }
+        OpsError::usage(
+            format!(
+                "team `{}` was not made by phalanx, which keeps no settings for it",
+                team.name()
+            ),
+            "make a team with `phalanx team create NAME`",
+        )
     })
 }
 
@@ -151,17 +143,14 @@ fn convert_document(
     specs.filter(|spec| is_marked(&spec.name)).for_each(manifest::mark);
     let is_kept = |name: &str| templates.iter().any(|template| template.spec.name == name);
     if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.launch.name)) {
-        return Err(OpsError::Usage {
-            problem: format!(
-                "member `{}` is not one that the lead would start",
-                member.launch.name
-            ),
-            hint: Some(format!(
+        let name = &member.launch.name;
+        return Err(OpsError::usage(
+            format!("member `{name}` is not one that the lead would start"),
+            format!(
                 "give it `scale`, `restart`, `task_only` or `start = \"when-needed\"`, or start it with \
-                 `phalanx spawn {}`",
-                member.launch.name
-            )),
-        });
+                 `phalanx spawn {name}`"
+            ),
+        ));
     }
     if tasks_only {
         manifest::check_task_mode(&wanted)?;
@@ -242,18 +231,16 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
         table.keys().find(|key| keys.contains(&key.as_str()) == among).cloned()
     };
     if let Some(key) = key("team", &["name", "description", "mode"], true) {
-        return Err(OpsError::Usage {
-            problem: format!("`{key}` of a team is fixed when it is made"),
-            hint: Some("list what can be set with `phalanx team set`".to_owned()),
-        });
+        return Err(OpsError::usage(
+            format!("`{key}` of a team is fixed when it is made"),
+            "list what can be set with `phalanx team set`",
+        ));
     }
     match key("defaults", &["allowed_tools", "disallowed_tools", "budget"], false) {
-        Some(key) => Err(OpsError::Usage {
-            problem: format!("`{key}` in [defaults] only matters in a manifest"),
-            hint: Some(
-                "set it for a role or a member: `role.NAME.KEY`, `member.NAME.KEY`".to_owned(),
-            ),
-        }),
+        Some(key) => Err(OpsError::usage(
+            format!("`{key}` in [defaults] only matters in a manifest"),
+            "set it for a role or a member: `role.NAME.KEY`, `member.NAME.KEY`",
+        )),
         None => Ok(()),
     }
 }
@@ -270,7 +257,7 @@ fn remove(document: &mut Table, path: &[String]) -> Result<(), OpsError> {
 }
 
 fn usage(problem: String) -> OpsError {
-    OpsError::Usage { problem, hint: Some("list the settings with `phalanx team set`".to_owned()) }
+    OpsError::usage(problem, "list the settings with `phalanx team set`")
 }
 
 #[cfg(test)]

@@ -26,10 +26,10 @@ pub fn copy(team: &TeamStore, to: &Store) -> Result<TransferredTeam, OpsError> {
     let running: Vec<MemberName> = running.map(|record| record.name).collect();
     if !running.is_empty() {
         let names = running.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
-        return Err(OpsError::Usage {
-            problem: format!("members of team `{}` run: {names}", team.name()),
-            hint: Some(format!("end them first: `phalanx shutdown --all -t {}`", team.name())),
-        });
+        return Err(OpsError::usage(
+            format!("members of team `{}` run: {names}", team.name()),
+            format!("end them first: `phalanx shutdown --all -t {}`", team.name()),
+        ));
     }
     let contents = team.contents()?;
     to.create_with(team.name(), &contents)?;

@@ -69,8 +69,7 @@ pub(super) fn command_line(
     let argv = profile::fill(words, &values);
     if argv.is_empty() {
         let problem = format!("profile `{}` comes to no command line", profile.name);
-        let hint = Some("its `argv` needs a group without values".to_owned());
-        return Err(OpsError::Usage { problem, hint });
+        return Err(OpsError::usage(problem, "its `argv` needs a group without values"));
     }
     let (mut env, mut without) = (Vec::new(), Vec::new());
     for (name, value) in &profile.launch.env {

@@ -49,9 +49,8 @@ pub(super) fn add(
 ) -> Result<(), OpsError> {
     let Some(file) = &record.request.env_file else { return Ok(()) };
     let path = Path::new(&record.request.cwd).join(file);
-    let unusable = |problem: String, hint: &str| OpsError::Usage {
-        problem: format!("env_file {}: {problem}", path.display()),
-        hint: Some(hint.to_owned()),
+    let unusable = |problem: String, hint: &str| {
+        OpsError::usage(format!("env_file {}: {problem}", path.display()), hint)
     };
     if !fs::exists(&path) {
         let hint = "a relative path is below the member's own directory; `copy` in [worktree] or \

@@ -1,11 +1,12 @@
 //! Rolls back failed spawns in reverse order: placement, worktree, spec, mailbox, tasks and roster
 //! entry, record. Every step is attempted even if others fail.
 
+use std::fmt;
+
 use super::prepare::MemberStart;
 use crate::board::task;
 use crate::ending::remove;
 use crate::ending::stop::{self, MemberStop};
-use crate::hosts::stop_mode::StopMode;
 use crate::members::{account, presence};
 use crate::team::worktree;
 use crate::{Context, OpsError};
@@ -21,11 +22,8 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     if failed.is_empty() {
         return;
     }
-    let endings: Vec<MemberStop> = failed
-        .iter()
-        .map(|(one, _)| MemberStop { record: latest(team, one), mode: StopMode::Immediate })
-        .collect();
-    let ended = stop::stop_all(ctx, team, &endings);
+    let endings = failed.iter().map(|(one, _)| MemberStop::at_once(latest(team, one)));
+    let ended = stop::stop_all(ctx, team, &endings.collect::<Vec<_>>());
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();
     for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
         let run = &one.record.incarnation;
@@ -34,10 +32,9 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
         if let Some(made) = &one.new_checkout {
             add_failure(left, "worktree", worktree::abandon(ctx, team, &one.record.name, made));
         }
-        add_failure(left, "spec", team.drop_spec(run).map_err(OpsError::from));
+        add_failure(left, "spec", team.drop_spec(run));
         if one.new_mailbox {
-            let removed = team.mailbox(&one.record.name).delete();
-            add_failure(left, "mailbox", removed.map_err(OpsError::from));
+            add_failure(left, "mailbox", team.mailbox(&one.record.name).delete());
         }
     }
     // Set once, because the roster's lock may have to be taken several times.
@@ -60,10 +57,8 @@ pub(super) fn roll_back(ctx: &Context, team: &TeamStore, failed: &[FailedStart])
     for (((one, _), released), left) in failed.iter().zip(released).zip(&mut left) {
         add_failure(left, "tasks", released.unwrap_or(Ok(())));
         let MemberRecord { name, incarnation, .. } = &one.record;
-        let forgotten = team.forget_record(name, incarnation);
-        add_failure(left, "record", forgotten.map_err(OpsError::from));
-        let unlinked = account::unlink(team, &one.record);
-        add_failure(left, "links", unlinked.map_err(OpsError::from));
+        add_failure(left, "record", team.forget_record(name, incarnation));
+        add_failure(left, "links", account::unlink(team, &one.record));
     }
     let notes =
         failed.iter().zip(left).map(|((one, failure), left)| failure_note(one, failure, left));
@@ -88,7 +83,7 @@ fn release(team: &TeamStore, one: &MemberStart) -> Result<(), OpsError> {
     }
 }
 
-fn add_failure(left: &mut Vec<String>, what: &str, result: Result<(), OpsError>) {
+fn add_failure(left: &mut Vec<String>, what: &str, result: Result<(), impl fmt::Display>) {
     if let Err(e) = result {
         left.push(format!("{what}: {e}"));
     }
