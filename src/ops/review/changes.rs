@@ -2,7 +2,7 @@
 //! read.
 
 use crate::hosts::away::AwayWorktree;
-use crate::team::worktree::{checkout_of, must_be_here, repository};
+use crate::team::worktree::locate;
 use crate::{Context, OpsError};
 use serde::Serialize;
 
@@ -48,9 +48,8 @@ pub fn reviewed(
     name: &MemberName,
     cancel: &CancelToken,
 ) -> Result<Reviewed, OpsError> {
-    let checkout = checkout_of(ctx, team, name)?;
-    must_be_here(team, name, &checkout)?;
-    let repository = repository(ctx, &checkout).cancelled_by(cancel);
+    let (repository, checkout) = locate(ctx, team, name)?;
+    let repository = repository.cancelled_by(cancel);
     let (snapshot, from) = snapshot_of(ctx, team, &repository, &checkout)?;
     let base = repository.review_base(&checkout, &snapshot.head)?;
     let into = repository.main_name()?;
@@ -70,10 +69,7 @@ pub(super) fn snapshot_of(
         return AwayWorktree::reach(ctx, team, checkout, copy)?.snapshot();
     }
     let snapshot = repository.snapshot(checkout)?;
-    let from = match &snapshot.branch {
-        Some(branch) => branch.clone(),
-        None => short_commit(&snapshot.head),
-    };
+    let from = snapshot.branch.clone().unwrap_or_else(|| short_commit(&snapshot.head));
     Ok((snapshot, from))
 }
 
@@ -90,8 +86,8 @@ pub fn patch(
     options: &PatchOptions,
     cancel: &CancelToken,
 ) -> Result<Vec<u8>, OpsError> {
-    let repository = repository_of(ctx, team, name)?.cancelled_by(cancel);
-    Ok(repository.patch(from, to, options)?)
+    let (repository, _) = locate(ctx, team, name)?;
+    Ok(repository.cancelled_by(cancel).patch(from, to, options)?)
 }
 
 /// Returns a content of a patch by its id, if it has at most `largest` bytes. `cancel` stops git.
@@ -106,7 +102,8 @@ pub fn content(
     largest: usize,
     cancel: &CancelToken,
 ) -> Result<Vec<u8>, OpsError> {
-    Ok(repository_of(ctx, team, name)?.cancelled_by(cancel).blob(blob, largest)?)
+    let (repository, _) = locate(ctx, team, name)?;
+    Ok(repository.cancelled_by(cancel).blob(blob, largest)?)
 }
 
 /// Finds the places of the lines of a file in a later commit.
@@ -121,7 +118,7 @@ pub fn moved(
     to: &str,
     path: &str,
 ) -> Result<LineMoves, OpsError> {
-    Ok(repository_of(ctx, team, name)?.line_moves(from, to, path)?)
+    Ok(locate(ctx, team, name)?.0.line_moves(from, to, path)?)
 }
 
 /// Returns all changes of a member as text: a list of the files, then the patch.
@@ -134,14 +131,4 @@ pub fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String
     let options = PatchOptions { lists_files: true, ..PatchOptions::default() };
     let bytes = patch(ctx, team, name, &found.base, &found.snapshot, &options, &cancel)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn repository_of(
-    ctx: &Context,
-    team: &TeamStore,
-    name: &MemberName,
-) -> Result<Repository, OpsError> {
-    let checkout = checkout_of(ctx, team, name)?;
-    must_be_here(team, name, &checkout)?;
-    Ok(repository(ctx, &checkout))
 }

@@ -126,10 +126,8 @@ pub fn drop_work(
     let task = task_in_review(team, name)?.map(|task| task.id);
     if let Some(id) = task {
         let hooks = hooks::load_hooks(ctx, team);
-        let step = TaskStep {
-            reason: Some("the work was dropped".to_owned()),
-            ..TaskStep::of(TaskAction::Cancel)
-        };
+        let reason = Some("the work was dropped".to_owned());
+        let step = TaskStep { reason, ..TaskStep::of(TaskAction::Cancel) };
         task::act(ctx, team, &hooks, id, &ctx.speaker, &step)?;
     }
     team.change_review(|review| {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::board::task;
 use crate::hosts::away::AwayWorktree;
 use crate::team::hooks;
-use crate::team::worktree::{checkout_of, must_be_here, recorded, repository};
+use crate::team::worktree::{locate, must_be_here, recorded, repository};
 use crate::{Context, OpsError};
 use model::board::task::{TaskAction, TaskState};
 use model::id::{MemberName, TaskId};
@@ -77,14 +77,15 @@ pub fn land(
         (_, complaints) = task::must_be_allowed(ctx, team, &hooks, id, &ctx.speaker, &step)?;
     }
     let _alone = repository.lock_landings()?;
-    finish_one(team, name, repository)?;
+    let landings = MemberLandings { team, name, repository };
+    landings.finish()?;
     let (_, checkout) = recorded(team, name)?;
     let mut attempt = 1;
     let intent = loop {
         let work = repository.prepare(&checkout, &plan.landing(request))?;
         let (by, event) = (ctx.speaker.clone(), rand::uuid());
         let intent = LandingIntent { work, takes_back: false, task: request.task, by, event };
-        match carry_out(team, name, repository, &intent) {
+        match landings.carry_out(&intent) {
             Ok(()) => break intent,
             Err(OpsError::Worktree(WorktreeError::Moved { .. })) if attempt < ATTEMPTS => {
                 attempt += 1;
@@ -92,7 +93,7 @@ pub fn land(
             Err(e) => return Err(e),
         }
     };
-    conclude(team, name, repository, &intent, false)?;
+    landings.conclude(&intent, false)?;
     let LandingPlan { found: Preview { from, into, uncommitted, .. }, later, .. } = plan;
     let (name, landed) = (name.clone(), intent.work);
     Ok(LandingReport { name, from, into, landed, uncommitted, later, complaints })
@@ -127,9 +128,7 @@ fn plan(
     name: &MemberName,
     request: &LandRequest,
 ) -> Result<LandingPlan, OpsError> {
-    let checkout = checkout_of(ctx, team, name)?;
-    must_be_here(team, name, &checkout)?;
-    let repository = repository(ctx, &checkout);
+    let (repository, checkout) = locate(ctx, team, name)?;
     let found = match &checkout.copy {
         Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.preview()?,
         None => repository.preview(&checkout)?,
@@ -150,75 +149,6 @@ fn plan(
     Ok(LandingPlan { checkout, repository, found, head, later })
 }
 
-/// Records an intent, and lets git carry it out. If git refuses, nothing has begun.
-fn carry_out(
-    team: &TeamStore,
-    name: &MemberName,
-    repository: &Repository,
-    intent: &LandingIntent,
-) -> Result<(), OpsError> {
-    change_checkout(team, name, |checkout| checkout.landing = Some(intent.clone()))?;
-    failpoint::hit("land.recorded");
-    let moved = match intent.takes_back {
-        true => repository.take_back(&intent.work),
-        false => repository.land(&intent.work),
-    };
-    failpoint::hit("land.moved");
-    if moved.is_err() {
-        change_checkout(team, name, |checkout| checkout.landing = None)?;
-    }
-    Ok(moved?)
-}
-
-/// Ends the task of work that has landed, journals that it has, or that it was taken back, and
-/// records that this is over. The work is taken back if the task cannot end.
-fn conclude(
-    team: &TeamStore,
-    name: &MemberName,
-    repository: &Repository,
-    intent: &LandingIntent,
-    is_journaled: bool,
-) -> Result<(), OpsError> {
-    let LandingIntent { work, takes_back, task, by, event } = intent;
-    if let Some((id, action)) = *task {
-        let is_over = || task::get(team, id).is_ok_and(|task| task.state == TaskState::Completed);
-        // The lead announces an end that could not be announced.
-        if !is_over()
-            && let Err(e) = task::end(team, id, by, &TaskStep::of(action))
-            && !is_over()
-        {
-            let is_back = repository.take_back(work).is_ok();
-            change_checkout(team, name, |checkout| checkout.end_landing(work, !is_back))?;
-            let state = if is_back { "has not landed" } else { "has landed" };
-            return Err(OpsError::refused(
-                format!("the work of `{name}` {state}, and task #{id} has not ended: {e}"),
-                format!("see the task: `phalanx task get {id}`"),
-            ));
-        }
-    }
-    failpoint::hit("land.ended");
-    if !is_journaled {
-        let kind = if *takes_back { EventKind::WorkTakenBack } else { EventKind::WorkLanded };
-        let mut note = Note { id: Some(event.clone()), ..Note::of(kind).member(name) };
-        if !takes_back {
-            note = note.with("kind", <&str>::from(work.kind)).with("head", work.head.as_str());
-        }
-        let into = work.branch.clone().map_or_else(|| repository.main_name(), Ok)?;
-        let note = note.with("commit", work.new.as_str()).with("into", into);
-        team.record(note.with("by", by.as_str()))?;
-    }
-    failpoint::hit("land.journaled");
-    change_checkout(team, name, |checkout| checkout.end_landing(work, !takes_back))
-}
-
-fn change_checkout(
-    team: &TeamStore,
-    name: &MemberName,
-    edit: impl Fn(&mut Checkout),
-) -> Result<(), OpsError> {
-    Ok(team.change_settings(|all| all.checkouts.get_mut(name).into_iter().for_each(&edit))?)
-}
-
 /// Finishes the landings that killed processes have begun, or takes them back.
 ///
 /// # Errors
@@ -231,28 +161,10 @@ pub fn finish(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
         if must_be_here(team, name, checkout).is_ok()
             && let Some(_alone) = repository.try_lock_landings()?
         {
-            finish_one(team, name, &repository)?;
+            MemberLandings { team, name, repository: &repository }.finish()?;
         }
     }
     Ok(())
-}
-
-/// Finishes what a killed process has begun for this member. If git refuses, nothing has landed and
-/// nothing was taken back. The caller holds the lock of the repository.
-fn finish_one(
-    team: &TeamStore,
-    name: &MemberName,
-    repository: &Repository,
-) -> Result<(), OpsError> {
-    let Some(intent) = recorded(team, name)?.1.landing else { return Ok(()) };
-    if repository.has_landed(&intent.work)? == intent.takes_back {
-        match carry_out(team, name, repository, &intent) {
-            Err(OpsError::Worktree(_)) => return Ok(()),
-            done => done?,
-        }
-    }
-    let is_journaled = team.events()?.iter().any(|event| event.id == intent.event);
-    conclude(team, name, repository, &intent, is_journaled)
 }
 
 /// Takes the work that has landed last on the branch of the main working directory off it again: it
@@ -269,11 +181,12 @@ pub fn take_back(ctx: &Context, team: &TeamStore) -> Result<LandingReport, OpsEr
         must_be_here(team, name, checkout)?;
         let repository = repository(ctx, checkout);
         let _alone = repository.lock_landings()?;
-        finish_one(team, name, &repository)?;
+        let landings = MemberLandings { team, name, repository: &repository };
+        landings.finish()?;
         for work in recorded(team, name)?.1.landed.into_iter().rev() {
-            let (rank, reason) = match why_not_last(&repository, name, &work)? {
+            let (rank, reason) = match landings.why_not_last(&work)? {
                 Some(reason) => reason,
-                None => return take_back_work(ctx, team, &repository, name, work),
+                None => return landings.take_back(ctx, work),
             };
             if refusal.as_ref().is_none_or(|(lowest, _)| rank < *lowest) {
                 refusal = Some((rank, reason));
@@ -291,50 +204,124 @@ pub fn take_back(ctx: &Context, team: &TeamStore) -> Result<LandingReport, OpsEr
     ))
 }
 
-/// Returns the reason why a landing is not at the end of the branch of the main working directory,
-/// with its rank.
-fn why_not_last(
-    repository: &Repository,
-    name: &MemberName,
-    work: &LandedWork,
-) -> Result<Option<(usize, OpsError)>, OpsError> {
-    let (now, dir) = (repository.main_name()?, repository.top().display().to_string());
-    let (branch, new) = (work.branch.as_ref().unwrap_or(&now), short_commit(&work.new));
-    if !repository.has_landed(work)? {
-        let problem = format!("{branch} was rewritten since {new}, the work of `{name}`, landed");
-        let hint = format!("land it again: `phalanx worktree merge {name}`");
-        return Ok(Some((usize::MAX, OpsError::refused(problem, hint))));
-    }
-    if work.branch.is_some() && work.branch != repository.main_branch()? {
-        let branch = branch.clone();
-        let other = WorktreeError::OtherBranch { dir, branch, now };
-        return Ok(Some((usize::MAX - 1, other.into())));
-    }
-    let after = repository.commits_after(work)?;
-    let range = match work.kind == LandingKind::Merge && work.new != work.head {
-        true => format!("-m 1 {new}"),
-        false => format!("{}..{new}", short_commit(&work.old)),
-    };
-    let reason = OpsError::refused(
-        format!("{now} has {after} commit(s) on top of {new}, the work of `{name}`"),
-        format!("in {dir}, `git revert {range}` takes it back by a new commit"),
-    );
-    Ok((after > 0).then_some((after, reason)))
+/// The landings of one member.
+struct MemberLandings<'a> {
+    team: &'a TeamStore,
+    name: &'a MemberName,
+    repository: &'a Repository,
 }
 
-fn take_back_work(
-    ctx: &Context,
-    team: &TeamStore,
-    repository: &Repository,
-    name: &MemberName,
-    work: LandedWork,
-) -> Result<LandingReport, OpsError> {
-    repository.may_take_back(&work)?;
-    let (by, event) = (ctx.speaker.clone(), rand::uuid());
-    let intent = LandingIntent { work, takes_back: true, task: None, by, event };
-    carry_out(team, name, repository, &intent)?;
-    conclude(team, name, repository, &intent, false)?;
-    let (into, from) = (repository.main_name()?, recorded(team, name)?.1.branch_here());
-    let (name, landed, complaints) = (name.clone(), intent.work, Vec::new());
-    Ok(LandingReport { name, from, into, landed, uncommitted: 0, later: 0, complaints })
+impl MemberLandings<'_> {
+    /// Records an intent, and lets git carry it out. If git refuses, nothing has begun.
+    fn carry_out(&self, intent: &LandingIntent) -> Result<(), OpsError> {
+        self.change_checkout(|checkout| checkout.landing = Some(intent.clone()))?;
+        failpoint::hit("land.recorded");
+        let moved = match intent.takes_back {
+            true => self.repository.take_back(&intent.work),
+            false => self.repository.land(&intent.work),
+        };
+        failpoint::hit("land.moved");
+        if moved.is_err() {
+            self.change_checkout(|checkout| checkout.landing = None)?;
+        }
+        Ok(moved?)
+    }
+
+    /// Ends the task of work that has landed, journals that it has, or that it was taken back, and
+    /// records that this is over. The work is taken back if the task cannot end.
+    fn conclude(&self, intent: &LandingIntent, is_journaled: bool) -> Result<(), OpsError> {
+        let MemberLandings { team, name, repository } = *self;
+        let LandingIntent { work, takes_back, task, by, event } = intent;
+        if let Some((id, action)) = *task {
+            let is_over =
+                || task::get(team, id).is_ok_and(|task| task.state == TaskState::Completed);
+            // The lead announces an end that could not be announced.
+            if !is_over()
+                && let Err(e) = task::end(team, id, by, &TaskStep::of(action))
+                && !is_over()
+            {
+                let is_back = repository.take_back(work).is_ok();
+                self.change_checkout(|checkout| checkout.end_landing(work, !is_back))?;
+                let state = if is_back { "has not landed" } else { "has landed" };
+                return Err(OpsError::refused(
+                    format!("the work of `{name}` {state}, and task #{id} has not ended: {e}"),
+                    format!("see the task: `phalanx task get {id}`"),
+                ));
+            }
+        }
+        failpoint::hit("land.ended");
+        if !is_journaled {
+            let kind = if *takes_back { EventKind::WorkTakenBack } else { EventKind::WorkLanded };
+            let mut note = Note { id: Some(event.clone()), ..Note::of(kind).member(name) };
+            if !takes_back {
+                note = note.with("kind", <&str>::from(work.kind)).with("head", work.head.as_str());
+            }
+            let into = work.branch.clone().map_or_else(|| repository.main_name(), Ok)?;
+            let note = note.with("commit", work.new.as_str()).with("into", into);
+            team.record(note.with("by", by.as_str()))?;
+        }
+        failpoint::hit("land.journaled");
+        self.change_checkout(|checkout| checkout.end_landing(work, !takes_back))
+    }
+
+    fn change_checkout(&self, edit: impl Fn(&mut Checkout)) -> Result<(), OpsError> {
+        Ok(self.team.change_settings(|settings| {
+            settings.checkouts.get_mut(self.name).into_iter().for_each(&edit);
+        })?)
+    }
+
+    /// Finishes what a killed process has begun for this member. If git refuses, nothing has landed and
+    /// nothing was taken back. The caller holds the lock of the repository.
+    fn finish(&self) -> Result<(), OpsError> {
+        let Some(intent) = recorded(self.team, self.name)?.1.landing else { return Ok(()) };
+        if self.repository.has_landed(&intent.work)? == intent.takes_back {
+            match self.carry_out(&intent) {
+                Err(OpsError::Worktree(_)) => return Ok(()),
+                done => done?,
+            }
+        }
+        let is_journaled = self.team.events()?.iter().any(|event| event.id == intent.event);
+        self.conclude(&intent, is_journaled)
+    }
+
+    /// Returns the reason why a landing is not at the end of the branch of the main working directory,
+    /// with its rank.
+    fn why_not_last(&self, work: &LandedWork) -> Result<Option<(usize, OpsError)>, OpsError> {
+        let MemberLandings { name, repository, .. } = *self;
+        let (now, dir) = (repository.main_name()?, repository.top().display().to_string());
+        let (branch, new) = (work.branch.as_ref().unwrap_or(&now), short_commit(&work.new));
+        if !repository.has_landed(work)? {
+            let problem =
+                format!("{branch} was rewritten since {new}, the work of `{name}`, landed");
+            let hint = format!("land it again: `phalanx worktree merge {name}`");
+            return Ok(Some((usize::MAX, OpsError::refused(problem, hint))));
+        }
+        if work.branch.is_some() && work.branch != repository.main_branch()? {
+            let branch = branch.clone();
+            let other = WorktreeError::OtherBranch { dir, branch, now };
+            return Ok(Some((usize::MAX - 1, other.into())));
+        }
+        let after = repository.commits_after(work)?;
+        let range = match work.kind == LandingKind::Merge && work.new != work.head {
+            true => format!("-m 1 {new}"),
+            false => format!("{}..{new}", short_commit(&work.old)),
+        };
+        let reason = OpsError::refused(
+            format!("{now} has {after} commit(s) on top of {new}, the work of `{name}`"),
+            format!("in {dir}, `git revert {range}` takes it back by a new commit"),
+        );
+        Ok((after > 0).then_some((after, reason)))
+    }
+
+    fn take_back(&self, ctx: &Context, work: LandedWork) -> Result<LandingReport, OpsError> {
+        let MemberLandings { team, name, repository } = *self;
+        repository.may_take_back(&work)?;
+        let (by, event) = (ctx.speaker.clone(), rand::uuid());
+        let intent = LandingIntent { work, takes_back: true, task: None, by, event };
+        self.carry_out(&intent)?;
+        self.conclude(&intent, false)?;
+        let (into, from) = (repository.main_name()?, recorded(team, name)?.1.branch_here());
+        let (name, landed, complaints) = (name.clone(), intent.work, Vec::new());
+        Ok(LandingReport { name, from, into, landed, uncommitted: 0, later: 0, complaints })
+    }
 }

@@ -119,10 +119,8 @@ fn return_task(
         return Ok(None);
     }
     let Some(TaskInReview { id, .. }) = task_in_review(team, member)? else { return Ok(None) };
-    let step = TaskStep {
-        reason: Some(format!("comments {}", ids(comments))),
-        ..TaskStep::of(TaskAction::Reject)
-    };
+    let reason = Some(format!("comments {}", ids(comments)));
+    let step = TaskStep { reason, ..TaskStep::of(TaskAction::Reject) };
     match task::end_without_notice(team, id, &ctx.speaker, &step) {
         Ok(()) => Ok(Some(id)),
         // Another process has decided meanwhile.

@@ -200,11 +200,10 @@ fn condition(
 /// [`OpsError::NoWorktree`] for a member without one; [`OpsError::RepositoryElsewhere`] if its
 /// repository is not here; [`OpsError::Worktree`] if git cannot try it; failures of its host.
 pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Preview, OpsError> {
-    let checkout = checkout_of(ctx, team, name)?;
-    must_be_here(team, name, &checkout)?;
+    let (repository, checkout) = locate(ctx, team, name)?;
     match &checkout.copy {
         Some(copy) => AwayWorktree::reach(ctx, team, &checkout, copy)?.preview(),
-        None => Ok(repository(ctx, &checkout).preview(&checkout)?),
+        None => Ok(repository.preview(&checkout)?),
     }
 }
 
@@ -344,6 +343,17 @@ pub(crate) fn recorded(
     found.map(|(known, had)| (known.clone(), had.clone())).ok_or_else(missing)
 }
 
+/// Returns the worktree of a member with its repository, which this machine must have.
+pub(crate) fn locate(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<(Repository, Checkout), OpsError> {
+    let checkout = checkout_of(ctx, team, name)?;
+    must_be_here(team, name, &checkout)?;
+    Ok((repository(ctx, &checkout), checkout))
+}
+
 pub(crate) fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
     Repository::at(Path::new(&checkout.repository), &ctx.caller.env)
 }
@@ -361,12 +371,8 @@ pub(crate) fn must_be_here(
 ) -> Result<(), OpsError> {
     match (&checkout.origin, team.host()) {
         (Some(origin), Some(here)) if !origin.clashes_with(here) => {
-            let (name, host) = (name.clone(), origin.clone());
-            Err(OpsError::RepositoryElsewhere {
-                name,
-                repository: checkout.repository.clone(),
-                host,
-            })
+            let (name, repository) = (name.clone(), checkout.repository.clone());
+            Err(OpsError::RepositoryElsewhere { name, repository, host: origin.clone() })
         }
         _ => Ok(()),
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::program::{Forge, NewRequest};
 use super::words;
 use crate::review::changes::snapshot_of;
-use crate::team::worktree::{checkout_of, must_be_here, repository};
+use crate::team::worktree::locate;
 use crate::{Context, Kind, OpsError};
 use model::id::MemberName;
 use model::review::{PullRequest, PullRequestState};
@@ -45,9 +45,7 @@ pub fn open(
     team: &TeamStore,
     name: &MemberName,
 ) -> Result<PullRequestReport, OpsError> {
-    let checkout = checkout_of(ctx, team, name)?;
-    must_be_here(team, name, &checkout)?;
-    let repository = repository(ctx, &checkout);
+    let (repository, checkout) = locate(ctx, team, name)?;
     let (snapshot, _) = snapshot_of(ctx, team, &repository, &checkout)?;
     if snapshot.uncommitted > 0 {
         return Err(OpsError::refused(
