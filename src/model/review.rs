@@ -380,7 +380,8 @@ impl TeamReview {
     }
 }
 
-fn rekey<V>(map: &mut BTreeMap<MemberName, V>, from: &MemberName, to: &MemberName) {
+/// Moves the value of a name in a map to another name.
+pub fn rekey<K: Ord + Clone, V>(map: &mut BTreeMap<K, V>, from: &K, to: &K) {
     if let Some(value) = map.remove(from) {
         map.insert(to.clone(), value);
     }

@@ -147,18 +147,14 @@ pub(crate) fn end_runs<'l>(ctx: &Context, runs: &'l [Launcher]) -> Vec<(&'l Laun
     let left = end_processes(runs);
     let end = |run: &Launcher| {
         let has_left = || left.contains(&run.process).then(|| "it still runs".to_owned());
-        match panes.get(&run.process.pid) {
-            None => EndedRun {
-                member: None,
-                place: format!("process {}", run.process.pid),
-                failure: has_left(),
-            },
-            Some(pane) => EndedRun {
-                member: None,
-                place: Placement::Tmux(pane.pane.clone()).to_string(),
-                failure: close(ctx, run, pane).err().map(|e| e.to_string()).or_else(has_left),
-            },
-        }
+        let (place, failure) = match panes.get(&run.process.pid) {
+            None => (format!("process {}", run.process.pid), has_left()),
+            Some(pane) => (
+                Placement::Tmux(pane.pane.clone()).to_string(),
+                close(ctx, run, pane).err().map(|e| e.to_string()).or_else(has_left),
+            ),
+        };
+        EndedRun { member: None, place, failure }
     };
     runs.iter().zip(parallel_map(runs, AT_ONCE, end)).collect()
 }

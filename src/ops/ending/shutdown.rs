@@ -401,10 +401,9 @@ fn await_step(
         return Ok(Some(Awaited::TeamGone));
     }
     // Read before the requests: a lead that exits in between has written its results.
-    let lead = if looks_for_lead {
-        Some((lead::is_led(team)?, lead::stopped(team)?.is_some()))
-    } else {
-        None
+    let lead = match looks_for_lead {
+        true => Some((lead::is_led(team)?, lead::stopped(team)?.is_some())),
+        false => None,
     };
     let everything = changed.contains(&Topic::Everything)
         || changed.contains(&Topic::Requests)

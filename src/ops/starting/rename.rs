@@ -15,7 +15,7 @@ use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
 use model::members::launch::LaunchSpec;
 use model::members::record::PlannedRestart;
-use model::review::TeamReview;
+use model::review::{TeamReview, rekey};
 use model::team::event::{Event, EventKind, Note};
 use model::team::settings::Settings;
 use model::wire;
@@ -211,21 +211,13 @@ fn move_settings(team: &TeamStore, from: &MemberName, to: &MemberName) -> Result
         })?;
     }
     Ok(team.change_settings(|settings: &mut Settings| {
-        if let Some(checkout) = settings.checkouts.remove(from) {
-            settings.checkouts.insert(to.clone(), checkout);
-        }
-        if let Some(link) = settings.access.members.remove(from.as_str()) {
-            settings.access.members.insert(to.to_string(), link);
-        }
-        if let Some(rules) = settings.rules.members.remove(from.as_str()) {
-            settings.rules.members.insert(to.to_string(), rules);
-        }
-        if let Some(budget) = settings.budgets.members.remove(from.as_str()) {
-            settings.budgets.members.insert(to.to_string(), budget);
-        }
-        let own = |name: &str| name == from.as_str();
-        for template in settings.templates.iter_mut().filter(|one| own(&one.spec.name)) {
-            template.spec.name = to.to_string();
+        let (old, new) = (from.to_string(), to.to_string());
+        rekey(&mut settings.checkouts, from, to);
+        rekey(&mut settings.access.members, &old, &new);
+        rekey(&mut settings.rules.members, &old, &new);
+        rekey(&mut settings.budgets.members, &old, &new);
+        for template in settings.templates.iter_mut().filter(|one| one.spec.name == old) {
+            template.spec.name.clone_from(&new);
         }
     })?)
 }

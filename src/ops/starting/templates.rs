@@ -37,12 +37,8 @@ pub fn listed(ctx: &Context, name: &str) -> Result<ListedTemplate, OpsError> {
         return Err(OpsError::unknown_word("template", &name, &known, ""));
     };
     let template = ManifestTemplate::parse(text).expect("a test parses every built-in template");
-    Ok(ListedTemplate {
-        name,
-        source: Source::Builtin,
-        text: text.to_owned(),
-        template: Ok(template),
-    })
+    let (text, template) = (text.to_owned(), Ok(template));
+    Ok(ListedTemplate { name, source: Source::Builtin, text, template })
 }
 
 /// Returns all templates: the built-in ones, then the user's own by name.

@@ -145,10 +145,9 @@ pub fn must_be_left(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     }
     let signs = foreign_lead::signs_of_life(ctx, team)?;
     if signs.is_empty() {
-        Ok(())
-    } else {
-        Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
+        return Ok(());
     }
+    Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
 }
 
 /// Checks that this process may take the team over. Returns a sentence about what the check does
@@ -173,10 +172,9 @@ pub fn may_adopt(
     }
     let signs = foreign_lead::signs(ctx, team)?;
     if force || signs.is_empty() {
-        Ok(Some(foreign_lead::UNSEEN))
-    } else {
-        Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
+        return Ok(Some(foreign_lead::UNSEEN));
     }
+    Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
 }
 
 /// Records this process in the team file as the lead, for other programs to see.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::difference::{
     Difference, MemberChange, MemberStep, SettingChange, TaskChange, TaskChangeStep, change,
+    new_task,
 };
 use super::seen::TeamSeen;
 use super::wanted::WantedTeam;
@@ -135,14 +136,7 @@ pub(super) fn compare_tasks(
 ) -> Result<Vec<TaskChange>, OpsError> {
     let given = (wanted.source.as_str(), wanted.tasks.as_slice());
     let imported = task_import::import_manifest(ctx, team, given, revises, true)?;
-    let created = imported.created.into_iter().map(|task| TaskChange {
-        key: task.key,
-        id: None,
-        step: TaskChangeStep::Create,
-        subject: task.subject,
-        fields: Vec::new(),
-        is_running: false,
-    });
+    let created = imported.created.into_iter().map(|task| new_task(task.key, task.subject));
     let edited = imported.updated.into_iter().filter_map(|edit| {
         let task = found.tasks.iter().find(|task| Some(task.id) == edit.id)?;
         let fields = edit.fields.into_iter().map(str::to_owned).collect();
@@ -164,15 +158,8 @@ pub(super) fn compare_tasks(
 }
 
 fn task_row(task: &Task, step: TaskChangeStep, fields: Vec<String>) -> TaskChange {
-    let key = task.extra.key.clone().unwrap_or_default();
-    TaskChange {
-        key,
-        id: Some(task.id),
-        step,
-        subject: task.subject.clone(),
-        fields,
-        is_running: task.state.is_running(),
-    }
+    let new = new_task(task.extra.key.clone().unwrap_or_default(), task.subject.clone());
+    TaskChange { id: Some(task.id), step, fields, is_running: task.state.is_running(), ..new }
 }
 
 /// Returns the tasks that wait for an owner other than the manifest says, with that owner.

@@ -95,3 +95,8 @@ impl Difference {
 pub(super) fn change(name: &str, step: MemberStep, keys: Vec<String>) -> MemberChange {
     MemberChange { name: name.to_owned(), step, keys, task: None }
 }
+
+pub(super) fn new_task(key: String, subject: String) -> TaskChange {
+    let (id, step) = (None, TaskChangeStep::Create);
+    TaskChange { key, id, step, subject, fields: Vec::new(), is_running: false }
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::difference::{Difference, MemberStep, TaskChange, TaskChangeStep, change};
+use super::difference::{Difference, MemberStep, change, new_task};
 use crate::starting::settings;
 use model::board::task_definition::TaskDefinition;
 use model::digest;
@@ -45,14 +45,7 @@ impl WantedTeam {
         };
         let offers = self.settings.templates.iter().filter(offered);
         let offers = offers.map(|of| change(&of.spec.name, MemberStep::Offer, Vec::new()));
-        let tasks = self.tasks.iter().map(|task| TaskChange {
-            key: task.key.clone(),
-            id: None,
-            step: TaskChangeStep::Create,
-            subject: task.subject.clone(),
-            fields: Vec::new(),
-            is_running: false,
-        });
+        let tasks = self.tasks.iter().map(|task| new_task(task.key.clone(), task.subject.clone()));
         Difference {
             members: starts.chain(offers).collect(),
             tasks: tasks.collect(),

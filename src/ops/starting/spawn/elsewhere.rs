@@ -62,16 +62,10 @@ pub(super) fn hosts_of(
         let hosts = hosts.filter(|host| !is_bound || has_kept(host));
         let members = |host: &HostName| used.get(host).copied().unwrap_or_default();
         let Some(best) = choose_host(hosts.clone(), choice, members) else {
-            let full: Vec<String> = hosts
-                .filter(|host| choice.accepts(host))
-                .map(|host| host.name.to_string())
-                .collect();
+            let full = hosts.filter(|host| choice.accepts(host)).map(|host| host.name.to_string());
+            let (name, full) = (&spec.name, full.collect::<Vec<_>>().join(", "));
             return Err(OpsError::refused(
-                format!(
-                    "no host for `{}` has room for one more member: {}",
-                    spec.name,
-                    full.join(", ")
-                ),
+                format!("no host for `{name}` has room for one more member: {full}"),
                 "shut a member down there first, or raise `capacity` of the host",
             ));
         };
