@@ -56,20 +56,9 @@ impl From<BoardVersion> for u8 {
 }
 
 /// Notification of an idle agent of tasks that it could claim (`pull`).
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    Serialize,
-    Deserialize,
-    strum::EnumString,
-    strum::VariantNames,
-    JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[derive(strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Pull {
     /// The lead notifies one idle agent after the other of a free task.

@@ -114,18 +114,9 @@ impl DecisionOutcome {
 }
 
 /// The result of giving an answer to a program: of typing it, or of sending it over ACP.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Typed {
     /// The keys were typed and the dialog closed, or an agent over ACP was sent the answer.

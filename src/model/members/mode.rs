@@ -6,22 +6,10 @@ use serde::{Deserialize, Serialize};
 /// The permission modes of Claude Code, in its spelling. From 2.1.3xx on it has no `delegate`, and
 /// calls `default` also `manual`.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::EnumIter,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-    JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "camelCase")]
+#[derive(strum::EnumIter, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "camelCase")]
 pub enum Mode {
     /// Asks about everything that is not yet allowed.

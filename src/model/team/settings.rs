@@ -69,21 +69,9 @@ pub enum OnHang {
 }
 
 /// The requested backend.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Default,
-    Serialize,
-    Deserialize,
-    strum::EnumString,
-    strum::Display,
-    strum::VariantNames,
-    JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[derive(strum::EnumString, strum::Display, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum BackendChoice {
     /// The best available backend. The choice is reported in one line.
