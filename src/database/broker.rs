@@ -22,9 +22,8 @@ use super::error::DatabaseError;
 use super::hub::Hub;
 use super::protocol::{BrokerMessage, ClientMessage, check_length, encode};
 use super::url::StoreUrl;
-use sys::clock;
-use sys::fs;
 use sys::socket::{self, Listener};
+use sys::{clock, fs};
 
 /// Operations of one client at a time; more wait in its socket.
 const MAX_OPERATIONS: usize = 128;

@@ -19,10 +19,8 @@ use super::error::DatabaseError;
 use super::protocol::{BrokerMessage, Push, Request, encode, read_message};
 use super::rows::StoreChange;
 use sys::clock::{self, Deadline};
-use sys::exec;
-use sys::fs;
 use sys::lock::Gate;
-use sys::socket;
+use sys::{exec, fs, socket};
 
 /// Time for a broker to start and accept.
 const START_DEADLINE: Duration = Duration::from_secs(10);

@@ -10,9 +10,8 @@ use tokio_postgres::{Client, Connection, Error, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::{DatabaseError, with_causes};
-use super::schema;
-use super::tls;
 use super::url::StoreUrl;
+use super::{schema, tls};
 use sys::clock;
 
 /// Limit of a connection attempt with TLS and login. Resolving a name has no limit of its own.

@@ -29,8 +29,7 @@ use model::time::Timestamp;
 use model::topic::Topic;
 use ops::{self, Context, JournalReader, Kind, Lease, OpsError, Reread, TeamStore};
 use sys::clock::Deadline;
-use sys::failpoint;
-use sys::fs;
+use sys::{failpoint, fs};
 
 /// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
 /// change.

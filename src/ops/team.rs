@@ -10,10 +10,8 @@ pub mod project;
 pub mod transfer;
 pub mod worktree;
 
-use crate::authority::Action;
-use crate::authority::{self, speaker};
-use crate::members::lead;
-use crate::members::{depth, status};
+use crate::authority::{self, Action, speaker};
+use crate::members::{depth, lead, status};
 use crate::{Context, OpsError, now};
 use model::id::{LEAD, TeamName};
 use model::team::Team;

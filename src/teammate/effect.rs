@@ -1,7 +1,6 @@
 //! Effects of the steps of teammates and of workers, which their drivers execute in order.
 
-use model::board::task::TaskAction;
-use model::board::task::{CommandOutcome, Task};
+use model::board::task::{CommandOutcome, Task, TaskAction};
 use model::decisions::question::Typed;
 use model::id::{RequestId, TaskId};
 use model::mail::protocol::Message;

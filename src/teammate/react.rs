@@ -9,8 +9,7 @@ use super::state::{
     CurrentTask, LONG_PAUSE_MS, LastTask, Leaving, Outstanding, PAUSE_MS, Work, WorkerState,
     follow_clock, is_ended,
 };
-use model::board::task::TaskAction;
-use model::board::task::{CommandOutcome, Task};
+use model::board::task::{CommandOutcome, Task, TaskAction};
 use model::id::TaskId;
 use model::mail::protocol::{self, IdleNotification, Message, PlanApprovalRequest, TaskCompleted};
 use model::members::lifecycle::Cause;

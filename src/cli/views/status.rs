@@ -6,10 +6,9 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::fail::{Exit, Failure, VerbResult};
-use crate::interrupt;
-use crate::locale;
 use crate::out::{Color, Out};
 use crate::setup::Setup;
+use crate::{interrupt, locale};
 use ops::authority::Action;
 use ops::members::status::Status;
 use ops::{self, Context, Kind, TeamChanges, TeamStore};

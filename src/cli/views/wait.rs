@@ -8,11 +8,10 @@ use serde::{Deserialize, Deserializer};
 
 use crate::args::seconds;
 use crate::fail::{Exit, Failure, VerbResult};
-use crate::interrupt;
-use crate::json;
 use crate::notice::WaitNotice;
 use crate::setup::Setup;
 use crate::team::closing;
+use crate::{interrupt, json};
 use model::board::task_ref::TaskRef;
 use model::id::MemberName;
 use model::members::assessment::Doing;

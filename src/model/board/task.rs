@@ -7,14 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::digest;
 use crate::id::{MemberName, TaskId};
 use crate::mail::scope::Scope;
 use crate::members::readiness::awaited_member;
 use crate::team::followup::TaskReminder;
-use crate::text;
 use crate::time::Timestamp;
 use crate::wire::{self, Object};
+use crate::{digest, text};
 
 mod fields;
 mod keys;

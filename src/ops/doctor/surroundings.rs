@@ -7,16 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Severity};
 use super::teams::leftover;
-use crate::authority;
 use crate::error::quoted;
 use crate::members::backends;
 use crate::views::ps;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, authority};
 use backend::tmux::{self, Census};
 use store::Broken;
-use sys::env;
-use sys::fs;
 use sys::socket_probe::{SocketState, probe};
+use sys::{env, fs};
 
 /// Known defects of tmux versions, by version prefix (SP-14).
 const QUIRKS: [(&str, &str); 2] = [

@@ -10,9 +10,8 @@ use std::thread;
 use serde_json::Value;
 
 use super::notify::run_notify;
-use crate::Post;
 use crate::members::backends;
-use crate::{Context, OpsError, now};
+use crate::{Context, OpsError, Post, now};
 use backend::tmux;
 use model::board::task::Task;
 use model::decisions::question::Question;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::OpsError;
-use crate::Post;
+use crate::{OpsError, Post};
 use model::id::MemberName;
 use model::members::budget::{BudgetUse, OnExceeded};
 use model::team::event::{EventKind, Note};

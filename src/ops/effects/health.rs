@@ -2,17 +2,15 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::Post;
 use crate::members::output;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, Post};
 use model::board::task::Task;
 use model::id::{Incarnation, MemberName, TaskId};
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;
 use model::team::event::{EventKind, Note};
 use model::team::settings::OnHang;
-use model::text;
-use model::time;
+use model::{text, time};
 use store::TeamStore;
 use sys::rand;
 

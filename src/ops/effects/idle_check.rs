@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use crate::decisions::decide::close;
 use crate::effects::start_dialog;
-use crate::members::output;
-use crate::members::{presence, profiles};
+use crate::members::{output, presence, profiles};
 use crate::{Context, OpsError, now};
 use model::id::{Incarnation, MemberName};
 use model::members::lifecycle::{Cause, MemberState};

@@ -2,8 +2,7 @@
 //! they are not asked again. Each step is persisted before its message is sent: a lead that crashes
 //! in between skips one message, and no lead sends more than the settings allow.
 
-use crate::Post;
-use crate::{OpsError, now};
+use crate::{OpsError, Post, now};
 use model::id::{Incarnation, MemberName};
 use model::members::rate_limit::RateLimit;
 use store::TeamStore;

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::OpsError;
-use crate::Post;
 use crate::board::owners::SUBJECT;
 use crate::mail::send;
+use crate::{OpsError, Post};
 use model::board::task::{Task, TaskState};
-use model::digest;
 use model::id::{Incarnation, MemberName, TaskId};
 use model::mail::protocol::Message;
 use model::team::event::EventKind;
-use model::{text, wire};
+use model::{digest, text, wire};
 use store::TeamStore;
 
 /// Maximum length of a reason, in characters.

@@ -4,10 +4,9 @@
 //! lead completes what is missing.
 
 use super::announce::task_note;
-use crate::Post;
 use crate::board::owners::SUBJECT;
 use crate::board::task;
-use crate::{OpsError, now};
+use crate::{OpsError, Post, now};
 use model::board::task::{Task, TaskAction, TaskState};
 use model::id::{Incarnation, MemberName, TaskId};
 use model::team::event::{Event, EventKind, Note};

@@ -4,8 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::{OpsError, now};
-use model::board::Board;
-use model::board::results;
+use model::board::{Board, results};
 use model::id::{MemberName, TaskId};
 use model::mail::envelope::Envelope;
 use model::team::event::{Event, EventKind, Note};

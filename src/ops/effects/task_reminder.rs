@@ -4,11 +4,10 @@
 use serde_json::{Value, json};
 
 use super::announce::task_note;
-use crate::Post;
 use crate::board::owners::SUBJECT;
 use crate::board::task;
 use crate::mail::send;
-use crate::{OpsError, now};
+use crate::{OpsError, Post, now};
 use model::board::task::{Task, TaskAction};
 use model::id::{MemberName, TaskId};
 use model::team::event::Note;

@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use super::wire::{HostCall, HostHello, HostReply, HostRequest, RELEASE};
 use crate::error::RemoteFailure;
-use crate::hosts;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, hosts};
 use model::id::{HostName, TeamName};
 use model::team::host::HostConfig;
 use remote::{HostChild, HostConnection, HostError, facts};

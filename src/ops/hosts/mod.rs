@@ -21,11 +21,8 @@ use remote::fits_socket;
 use sys::env;
 
 pub use check::{HostReport, check};
-pub(crate) use client::HOSTS_ANSWER;
-pub(crate) use client::HostAnswer;
-pub(crate) use client::ask_hosts;
 pub use client::dead_runs;
-pub(crate) use client::read_log;
+pub(crate) use client::{HOSTS_ANSWER, HostAnswer, ask_hosts, read_log};
 pub use install::{install, program_file};
 pub(crate) use link::interactive;
 pub use link::reach_store;

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::{OpsError, now};
-use model::digest;
 use model::id::{MemberName, RequestId, TaskId};
 use model::mail::envelope::Envelope;
 use model::mail::handoff::Handoff;
 use model::mail::protocol::Message;
 use model::team::event::{EventKind, Note};
-use model::text;
 use model::time::Timestamp;
-use model::wire;
+use model::{digest, text, wire};
 use store::TeamStore;
 use sys::rand;
 

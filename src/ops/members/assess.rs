@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::members::lead;
-use crate::members::{output, presence, profiles};
+use crate::members::{lead, output, presence, profiles};
 use crate::{Context, now};
 use model::board::Board;
 use model::decisions::question::Question;
@@ -21,9 +20,8 @@ use model::team::Team;
 use model::time::Timestamp;
 use profile::{ScreenFinding, ScreenState, Screenshot, judge};
 use store::TeamStore;
-use sys::clock;
-use sys::fs;
 use sys::proc::Liveness;
+use sys::{clock, fs};
 
 /// More lines than any screen has.
 pub(crate) const SCREEN_LINES: usize = 200;

@@ -7,8 +7,7 @@ mod trial;
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::own_files;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, own_files};
 use model::name::nearest;
 use profile::{self, Profile};
 

@@ -4,9 +4,8 @@ use crate::{OpsError, now};
 use model::id::{Incarnation, MemberName, TaskId};
 use model::members::said::TurnEnd;
 use model::team::event::{Event, EventKind, Note};
-use model::text;
 use model::time::Timestamp;
-use model::wire;
+use model::{text, wire};
 use store::{JournalReader, TeamStore};
 
 /// Characters of a message that a report quotes.

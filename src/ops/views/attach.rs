@@ -6,9 +6,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::authority::names::started_record;
-use crate::hosts;
 use crate::members::backends;
-use crate::{Context, Kind, OpsError};
+use crate::{Context, Kind, OpsError, hosts};
 use backend::Mark;
 use model::id::{HostName, MemberName};
 use model::members::placement::{Placement, TmuxPane, Verdict};

@@ -6,11 +6,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::decisions::decide;
-use crate::hosts;
 use crate::members::assess::{self, TeamEvidence};
 use crate::members::status::ShownState;
 use crate::members::{backends, output};
-use crate::{Context, OpsError, now};
+use crate::{Context, OpsError, hosts, now};
 use backend::Mark;
 use model::decisions::question::Question;
 use model::id::{MemberName, RequestId, TaskId, TeamName};

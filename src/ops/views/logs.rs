@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use crate::authority::names::started_record;
-use crate::hosts;
 use crate::hosts::log_part::{CHUNK, LogPart, LogRange, Times};
-use crate::members::output;
-use crate::members::presence;
-use crate::{Context, OpsError};
+use crate::members::{output, presence};
+use crate::{Context, OpsError, hosts};
 use model::id::{HostName, Incarnation, MemberName};
 use model::members::placement::Placement;
 use model::members::record::MemberRecord;

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use crate::members::lead::{self, LeadSeen};
 use crate::starting::resume;
-use crate::team;
 use crate::views::snapshot::{AttentionCause, AttentionItem, SnapshotReader};
-use crate::{Context, OpsError, authority};
+use crate::{Context, OpsError, authority, team};
 use model::id::{MemberName, TeamName};
 use store::TeamStore;
 

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::decisions::decide;
-use crate::hosts;
 use crate::members::assess::{self, SCREEN_LINES, TeamEvidence};
 use crate::members::status::ShownState;
 use crate::members::{output, profiles};
 use crate::starting::spawn;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, hosts};
 use model::board::Board;
 use model::board::task::{Task, TaskState};
 use model::board::task_ref::TaskRef;

@@ -9,9 +9,8 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::error::StoreError;
-use crate::files::dirs;
 use crate::files::layout::TeamLayout;
-use crate::files::repair_surrogates;
+use crate::files::{dirs, repair_surrogates};
 use crate::team::journal;
 use model::digest;
 use model::team::event::{EventKind, Note};

@@ -5,8 +5,7 @@ use serde_json::Value;
 
 use crate::error::StoreError;
 use crate::files::document::{self, HeldGate, MAX_FILE};
-use crate::files::documents;
-use crate::files::repair_surrogates;
+use crate::files::{documents, repair_surrogates};
 use crate::team::TeamStore;
 use model::id::{MemberName, TeamName};
 use model::team::event::{EventKind, Note};

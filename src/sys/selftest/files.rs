@@ -8,10 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::super::fs::{create_dir_exclusive, create_new, exchange, write_atomic};
 use super::super::lock::{DirLock, Gate};
-use super::super::proc;
 use super::super::socket::{LONGEST_PATH, Listener, connect};
 use super::super::watch::Watch;
-use super::super::{clock, env, native};
+use super::super::{clock, env, native, proc};
 use super::check::{
     CheckFault, CheckResult, HelperRole, PATIENCE, TestChild, TestSite, require, shown, wait_for,
 };

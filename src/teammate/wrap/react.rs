@@ -5,18 +5,14 @@ use super::super::outbox::Activity;
 use super::super::react::mail::accept;
 use super::super::state::{Leaving, follow_clock, is_ended};
 use super::super::words::{self, AgentRole};
-use super::ask;
-use super::deliver;
 use super::dialog::{AnswerStage, FiledDialog};
 use super::effect::Effect;
 use super::event::Event;
-use super::lead;
-use super::shutdown_prompt;
 use super::state::{
     APPEAR_MS, BELIEF_MS, DeliveryStep, ForwardedRequest, HELD_MS, OBSERVE_MS, PendingDelivery,
     RETRY_MS, ScreenLimit, ScreenSnapshot, State, TYPING_MS,
 };
-use super::urgent;
+use super::{ask, deliver, lead, shutdown_prompt, urgent};
 use model::id::LEAD;
 use model::mail::envelope::Envelope;
 use model::mail::protocol::Message;

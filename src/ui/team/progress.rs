@@ -8,9 +8,8 @@ use model::board::task::TaskState;
 use model::id::{MemberName, TaskId};
 use model::members::assessment::Doing;
 use model::team::event::{Event, EventKind};
-use model::text;
 use model::time::Timestamp;
-use model::wire;
+use model::{text, wire};
 use ops::members::status::{ShownState, Status};
 
 const STATE_COLUMN_FROM: usize = 60; // columns; a narrower terminal has no state column

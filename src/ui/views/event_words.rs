@@ -6,8 +6,7 @@ use model::decisions::question::Typed;
 use model::members::need::Need;
 use model::members::record;
 use model::team::event::{Event, EventKind};
-use model::text;
-use model::wire;
+use model::{text, wire};
 
 /// Maximum length of texts from events, in characters.
 const LONGEST: usize = 200;

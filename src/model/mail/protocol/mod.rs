@@ -24,9 +24,8 @@ pub use permission::{
 };
 pub use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
 pub use presence::{IdleNotification, TeammateTerminated};
-pub(crate) use render::push_attribute;
-pub(crate) use render::without_tag;
 pub use render::{MAIL_HEADING, parse_rendered, render_for_agent};
+pub(crate) use render::{push_attribute, without_tag};
 pub use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequestBody, ShutdownStatus};
 pub use work::{TaskAssignment, TaskCompleted};
 

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use super::recordings::{EXPECTED, RECORDING, TestedRecording, test_recordings};
 use super::trial::on_own_terminal;
-use crate::own_files;
-use crate::{Context, OpsError};
+use crate::{Context, OpsError, own_files};
 use model::causes::causes;
 use model::name::check_name;
 use profile::{

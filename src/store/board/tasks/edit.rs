@@ -13,9 +13,8 @@ use model::board::{Board, Refusal};
 use model::id::{MemberName, TaskId};
 use model::team::followup::{Escalation, NotificationStep, TaskReminder};
 use model::time::Timestamp;
-use sys::fs;
 use sys::lock::{DirLock, LOCK_DEADLINE};
-use sys::rand;
+use sys::{fs, rand};
 
 /// The owner that an edit sets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,9 +10,8 @@ use crate::team::TeamStore;
 use model::board::Board;
 use model::board::task::Task;
 use model::id::TaskId;
-use sys::env;
 use sys::fs::{self, FileStamp, StampDir, Sync};
-use sys::parallel;
+use sys::{env, parallel};
 
 /// Number of tasks from which the index, and a second thread, is worth its cost.
 const LARGE_BOARD: usize = 512;
