@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::id::{MemberName, TaskId};
 use crate::text;
@@ -137,6 +138,7 @@ pub enum LineSide {
 }
 
 /// A comment of a reviewer on the work of a member.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewComment {
     pub id: CommentId,
@@ -145,11 +147,9 @@ pub struct ReviewComment {
     /// The reviewer.
     pub by: MemberName,
     /// The task that the author had in review.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     pub kind: CommentKind,
     /// `None` for the work as a whole.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<CommentPlace>,
     /// The commit since which the work was shown.
     pub base: String,
@@ -157,16 +157,12 @@ pub struct ReviewComment {
     pub commit: String,
     pub text: String,
     /// The id of the comment of a pull request that it was made from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
     pub at: Timestamp,
     /// `None` for a draft.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<CommentAnswer>,
     /// Set by the reviewer only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<Timestamp>,
 }
 

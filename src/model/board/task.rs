@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use crate::id::{MemberName, TaskId};
 use crate::mail::scope::Scope;
@@ -159,13 +160,12 @@ pub struct CommandOutcome {
 }
 
 /// Phalanx's data about a task, stored under `metadata.phalanx`.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Extra {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     /// The task's key in the manifest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The blockers as an imported file names them: a key, or `PLAN/*` for all tasks of a plan.
     /// Only these edges are removed when the file is imported again.
@@ -174,42 +174,32 @@ pub struct Extra {
     /// Command for a worker: program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Time after which it fails, from its claim. Seconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
     /// Required role of the owner; `None` means any.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Patterns of the paths that the task may touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Tasks with a higher priority are claimed first; `None` counts as 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
     /// A label of the caller's choice, such as `bug`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
     /// The result of the work, in the words of the member that completed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     /// The commit that holds the work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Why the task was sent back, cancelled or failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<TaskSnapshot>,
     /// The member that approved or rejected the work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_by: Option<String>,
     /// The output of the command that announcements and the team's final report repeat.
     #[serde(skip_serializing_if = "ShowOutput::is_default")]
@@ -217,28 +207,18 @@ pub struct Extra {
     /// The origin of the request for it.
     #[serde(skip_serializing_if = "Scope::is_empty")]
     pub scope: Scope,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stopping: Option<Stopping>,
     /// Time at which the task became stale.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reminder: Option<TaskReminder>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The member that completed or failed the task; the owner may have changed since.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CommandOutcome>,
     /// The assigner; `None` if the owner claimed the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned_by: Option<String>,
     /// The owner was assigned by another member and has yet to be notified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -250,13 +230,10 @@ pub struct Extra {
     #[serde(skip_serializing_if = "is_zero")]
     pub released: u32,
     /// Id of the latest journal event about the task. `cause` is the one before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// Digest of the wire fields as phalanx last wrote them. A mismatch means that another program
     /// changed them (TK-07).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use crate::decisions::user_question::{self, UserQuestion};
 use crate::id::{Incarnation, MemberName, RequestId};
@@ -152,42 +153,37 @@ pub const BY_PANE: &str = "pane";
 pub const DENIED: &str = "denied";
 
 /// The decision that ended a request.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
     pub outcome: DecisionOutcome,
     /// A member's name, `rule`, or `nobody`.
     pub by: String,
     /// The rule that decided and its origin, for example `allow Bash(git:*) of the team`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// The key of the dashboard with which a person decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     pub at: Timestamp,
     /// Explanation for the member.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Mode in which the member continues after a plan is approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Permission updates that the member may apply itself, in Claude Code's format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub updates: Vec<Value>,
     /// Tool input that replaces the one in the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// Message id of the answer in the member's mailbox; `None` if no member is left to read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
     /// The answer is in the mailbox.
     #[serde(default)]
     pub sent: bool,
     /// Result reported by the member's loop; `None` if there is none yet, or if the program reads
     /// answers itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub typed: Option<Typed>,
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// Format version of the file.
@@ -196,7 +192,6 @@ pub struct Question {
     pub kind: QuestionKind,
     pub from: MemberName,
     /// The run that asked; `None` for a member that phalanx did not start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Incarnation>,
     /// Id of the message that asked; a message creates at most one request.
     pub msg_id: String,
@@ -209,7 +204,6 @@ pub struct Question {
     pub last_notification: Option<LastNotification>,
     /// The message as received.
     pub message: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// Id of the journal event that recorded the request.
     pub event: String,

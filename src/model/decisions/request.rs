@@ -2,6 +2,7 @@
 //! lead, which carries it out and records the outcome.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::id::{Incarnation, MemberName, RequestId};
 use crate::mail::protocol::{ShutdownApproved, ShutdownStatus};
@@ -86,6 +87,7 @@ pub struct ShutdownFinding {
 }
 
 /// A shutdown requested of one run of a member.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShutdownRequest {
     /// Format version of the file.
@@ -94,7 +96,6 @@ pub struct ShutdownRequest {
     pub member: MemberName,
     /// The run that was asked; answers from other runs are ignored (SD-10).
     pub incarnation: Incarnation,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub asked_at: Timestamp,
     /// Time at which the member is stopped without its consent.
@@ -108,27 +109,20 @@ pub struct ShutdownRequest {
     /// The asker starts the member again once it has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restarts: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ShutdownOutcome>,
     /// The reason given by the member, or the error that occurred.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// Time at which the lead received the member's approval. From then on any lead carries out the
     /// shutdown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreed_at: Option<Timestamp>,
     #[serde(flatten)]
     pub work_left: WorkLeft,
     /// The member's working directory, in which its claims about committed artifacts are verified.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Findings of the shutdown check; `None` until it was done.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<ShutdownFinding>>,
     /// Id of the journal event for the request. The event for the outcome names it as its cause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
 }
 

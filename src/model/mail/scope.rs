@@ -3,20 +3,19 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// Longest user, channel or conversation, in bytes.
 const MAX: usize = 128;
 
 /// Where a request came from. Empty for a request of the team itself.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Scope {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
     /// The conversation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
 }
 

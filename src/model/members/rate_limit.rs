@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Zoned};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::time::Timestamp;
 use crate::value::{As, AtLeast};
@@ -61,11 +62,11 @@ impl Default for ResumePolicy {
 }
 
 /// The usage limit that a member has reached, in its record.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimit {
     pub said: String,
     pub since: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
     /// Number of refusals since the last answer. Missing in older records.
     #[serde(default)]
@@ -74,7 +75,6 @@ pub struct RateLimit {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: u32,
     /// The time of the last of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_at: Option<Timestamp>,
     /// The lead was notified that the member is not asked again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

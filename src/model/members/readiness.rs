@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::members::placeholder::MemberValues;
 use crate::text;
@@ -88,13 +89,12 @@ impl ReadyCheck {
 }
 
 /// The state of the check of a run.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
     /// Time at which the check passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passed_at: Option<Timestamp>,
     /// The part that is missing after the timeout, as a sentence without its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overdue: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 //! launcher and the lead each write the parts that they know.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::board::policy::Pull;
 use crate::board::waiting::Ability;
@@ -24,35 +25,27 @@ use crate::team::role::Tools;
 use crate::time::{self, Timestamp};
 
 /// The request for a member, complete enough to start it again.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LaunchRequest {
     pub profile: String,
     /// The profile's setting at the start (MSG-16). Missing in older records; use
     /// [`MemberRecord::reads_mail`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads_mail: Option<bool>,
     /// The program is a team member without phalanx: it reads its own mailbox and reports its own
     /// state. Missing in older records; use [`MemberRecord::is_native`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<bool>,
     /// The form of the transcripts that its program writes, if they can be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<TranscriptForm>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     #[serde(default)]
     pub plan: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
     /// The only task of the run, if it was started for one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The conversation that it works for, if that is not the default one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat: Option<String>,
     /// Includes the tools of its role and its team.
     #[serde(default, skip_serializing_if = "Tools::is_empty")]
@@ -60,7 +53,6 @@ pub struct LaunchRequest {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// The modes to set in the session of an agent over ACP, one a line: an id, or `option=value`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_mode: Option<String>,
     /// The command line with placeholders that `argv` was made from, if it has some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,26 +64,22 @@ pub struct LaunchRequest {
     pub color: String,
     /// The check whether it is ready, with its placeholders; `None` means that it is as soon as it
     /// runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyCheck>,
     /// Its prompts do not ask for a person's attention.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unattended: bool,
     /// Notification of free tasks; `None` means the setting of the team.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<Pull>,
     /// The users whose requests it takes, besides the lists of its entry in the settings.
     #[serde(default, skip_serializing_if = "LinkAccess::is_empty")]
     pub access: LinkAccess,
     /// A file with variables, relative to `cwd`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_file: Option<String>,
     /// Variables set for this member only, with their placeholders. They may hold secrets, so the
     /// file is readable by its owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
     /// The entry of the manifest that it was started from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<EntryDigests>,
 }
 
@@ -118,24 +106,20 @@ pub struct StartRecord {
 }
 
 /// Written by the launcher when the program has exited or could not be started.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExitRecord {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// Reason why the program never ran: the file, the directory, or the kernel's error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The cause was that no terminal could be created, so another backend might work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_terminal: bool,
     pub at: Timestamp,
     /// File that keeps the last output of a program whose pane has closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// The last line that the program printed, if it failed. Sanitized and short.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_line: Option<String>,
 }
 
@@ -226,6 +210,7 @@ pub fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
     format!("{how} after {span}")
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberRecord {
     /// Format version of the file. Files of a newer version are read but not written.
@@ -233,7 +218,6 @@ pub struct MemberRecord {
     pub name: MemberName,
     pub incarnation: Incarnation,
     /// The member's number in its team, from 1. Missing in older records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u32>,
     /// Random secret that the member's processes carry as `PHALANX_TOKEN`. It authorizes a process
     /// to act as the member.
@@ -244,47 +228,35 @@ pub struct MemberRecord {
     pub nonce: String,
     pub state: MemberState,
     /// Reason for the state, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub state_since: Timestamp,
     pub backend: BackendKind,
     #[serde(rename = "wish")]
     pub request: LaunchRequest,
     /// The process that starts the member. Missing in older records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spawner: Option<ProcessId>,
     /// Time at which the start was requested.
     pub asked_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<StartRecord>,
     /// Time at which the member proved that it runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<ExitRecord>,
     /// Description of an overdue response and of what the screen shows; `None` while the member
     /// responds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresponsive: Option<String>,
     /// The prompt at which its program waits for a person. Written by the launcher.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptSeen>,
     /// The state of the check whether it is ready. Written by the launcher.
     #[serde(default, skip_serializing_if = "Readiness::is_open")]
     pub readiness: Readiness,
     /// The usage limit that its account has reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
     /// The tokens that this and all earlier runs of the name have used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<MemberUsage>,
     /// Reminders about its current task since its last activity.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reminded: Option<Reminded>,
     /// The program's own session, if known: chosen at the start, resumed, or reported by its hook.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// The sessions of the same program before it, of this run and of earlier ones of the name,
     /// oldest first.
@@ -292,31 +264,23 @@ pub struct MemberRecord {
     pub earlier_sessions: Vec<String>,
     /// The config root in which its program looks for the team, if that is not the team's own: it
     /// has another account of Claude Code. The team is linked there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_dir: Option<String>,
     /// End of the last turn that its program reported by its hook.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_ended_at: Option<Timestamp>,
     /// The start that is planned in place of this run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<PlannedRestart>,
     /// Failures in a row after which the lead starts no run in place of this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gave_up_after: Option<u32>,
     /// The run before this one, until this one is up: its record is valid again if this start fails
     /// or is cut.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<MemberRecord>>,
     /// Boot id of the machine when the run was started. Missing in older records and on systems
     /// without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// The host on which the run was started; `None` in a team of files, whose members all run on
     /// its machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostName>,
     /// The id of that host's machine. Missing in older records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// True if that is another host than the reader's: its processes cannot be seen from here.
     #[serde(skip)]

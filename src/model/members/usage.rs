@@ -5,6 +5,7 @@ use std::ops::AddAssign;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::time::Timestamp;
 use crate::value::{As, Dollars};
@@ -70,6 +71,7 @@ impl AddAssign<&Usage> for Usage {
 }
 
 /// A transcript and how far it was read.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TranscriptState {
@@ -83,13 +85,10 @@ pub struct TranscriptState {
     #[serde(skip_serializing_if = "Usage::is_zero")]
     pub(crate) counted: Usage,
     /// The model of the current turn (codex).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// The text of the program about its usage limit, if its last request was refused for that.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
     /// The error with which the last turn ended, if the program has got no message since then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<TurnError>,
     /// Number of requests that were refused.
     #[serde(skip_serializing_if = "is_zero")]

@@ -1,6 +1,7 @@
 //! Events in the life of a team, each stored as one line of the journal.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::board::task::Task;
 use crate::id::{MemberName, TaskId, TeamName};
@@ -104,19 +105,17 @@ impl EventKind {
     }
 }
 
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Random id; other events refer to it as their cause.
     pub id: String,
     /// Id of the event that led to this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     pub at: Timestamp,
     pub team: TeamName,
     pub event: EventKind,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<MemberName>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// Further details, depending on the kind.
     #[serde(default, skip_serializing_if = "Object::is_empty")]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::board::limits::Limits;
 use crate::board::policy::{BoardPolicy, Pull};
@@ -112,13 +113,12 @@ pub const fn answer_within_s() -> u64 {
 }
 
 /// Where a host places the members of a team.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlacementHome {
     /// Result of `auto` at the first spawn, which later spawns reuse.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chosen: Option<BackendKind>,
     /// Socket of the team's tmux server, once it has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tmux_socket: Option<String>,
 }
 
@@ -142,12 +142,12 @@ pub struct AppliedManifest {
 }
 
 /// [`Settings::by_hand`] has the values of a new team. Those of `Default` are empty.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Format version of the file.
     pub format: u32,
     /// `None` for a team that a person created.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creator: Option<Creator>,
     /// The requested backend.
     pub backend: BackendChoice,
@@ -161,7 +161,6 @@ pub struct Settings {
     pub layout: Layout,
     pub finish: Finish,
     /// Time after which its lead ends the team. Seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
     /// A failed task ends a team that would end with its tasks.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -214,7 +213,6 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
     /// Reminder settings; `None` disables reminders.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followup: Option<ReminderPolicy>,
     /// Demands on those who use the task board.
     #[serde(default, skip_serializing_if = "BoardPolicy::is_default")]
@@ -246,10 +244,8 @@ pub struct Settings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checkouts: BTreeMap<MemberName, Checkout>,
     /// The manifest that `up` has applied last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<AppliedManifest>,
     /// Set while a command ends the team: until this time no member starts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_until: Option<Timestamp>,
 }
 

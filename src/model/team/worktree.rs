@@ -5,6 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::board::task::TaskAction;
 use crate::digest;
@@ -115,6 +116,7 @@ text_types! {
 pub const DIR: &str = ".worktrees";
 
 /// A worktree that phalanx created. All paths are absolute.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkout {
     /// The repository's main working directory.
@@ -126,25 +128,20 @@ pub struct Checkout {
     /// The branch was created for the worktree and is deleted with it.
     pub new_branch: bool,
     /// The branch or revision that a new branch started from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// It has not been made completely yet, and no member has worked in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unfinished: bool,
     /// The machine that has `repository`; `None` in a team of files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<HostName>,
     /// The copy of `repository` that the worktree belongs to, if it is on another host.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<RepositoryCopy>,
     /// Its landings that were not taken back, the last one at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "read_landings")]
     pub landed: Vec<LandedWork>,
     /// A landing of it, or the taking back of one, that has begun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landing: Option<LandingIntent>,
     /// The last commit of its pull request, if the forge has merged that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<String>,
 }
 
@@ -267,6 +264,7 @@ pub struct RepositoryCopy {
 
 /// The repository on another machine from which a host makes a worktree. The host's copy has the
 /// commit already.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorktreeOrigin {
     /// The machine that has the repository.
@@ -278,13 +276,11 @@ pub struct WorktreeOrigin {
     /// Commit that the worktree starts from.
     pub start: String,
     /// The branch or revision of a new branch's start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// Files to copy into a new worktree. The n-th one is `N` in `staged`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// Directory on the host that has the files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged: Option<String>,
 }
 

@@ -7,6 +7,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::decisions::rules::Rule;
 use crate::mail::access::LinkAccess;
@@ -51,23 +52,18 @@ impl Roles {
 }
 
 /// Settings of teammates with this role. The request for a teammate supplies missing ones.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Role {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Instructions for the member's program, in addition to its task.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// Command line to which that of the program is appended.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wrap: Option<Vec<String>>,
     /// One of [`COLORS`](crate::team::COLORS).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
     /// Members with this role are not standing members: each task gets its own run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
