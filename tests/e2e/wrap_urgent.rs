@@ -60,6 +60,12 @@ fn wrap_msg_21_message_follows_a_prompt_that_was_put_back() {
     assert_eq!(log[1], json!({"broke_off": true}));
     let [first, last] = [&log[0], &log[2]].map(|turn| turn.as_str().expect("a turn"));
     assert!(last.starts_with(first) && last.contains("stop that"), "{last}");
+    // Then both are put back.
+    wait_for("it to work", || (state(&stage) == "working").then_some(()));
+    stage.phalanx(&["send", "ada", "--urgent", "and this"]).expect(0);
+    let log = logged(&stage, 5);
+    let again = log[4].as_str().expect("a turn");
+    assert!(again.starts_with(last) && again.contains("and this"), "{again}");
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

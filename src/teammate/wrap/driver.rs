@@ -41,7 +41,7 @@ pub struct WrapperDriver<'a> {
     relay: PtyRelay,
     /// The text to look for on the screen, from the last message typed.
     mark: Option<String>,
-    /// The letters of the last text that phalanx gave to the program.
+    /// The letters of the last text that phalanx gave to the program, and of what it followed.
     given: Option<String>,
     /// Set if output arrived since the screen was judged.
     drawn: bool,
@@ -315,7 +315,12 @@ impl WrapperDriver<'_> {
         let mode = TypingMode { bracketed, most_bytes: paste.most_bytes };
         let texts = texts(self, mode).map_err(|e| StageRefusal::Failed(member_io::failure(&e)))?;
         self.mark = render::mark(&texts);
-        self.given = Some(render::letters(&texts.concat()));
+        // A prompt that was put back stays in front of it.
+        let before = match profile::judge(&self.profile, &self.relay.snapshot()).composer {
+            Composer::Holds(text) => render::letters(&text),
+            Composer::Empty | Composer::Unknown => String::new(),
+        };
+        self.given = Some(before + &render::letters(&texts.concat()));
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };
         self.relay.type_text(mode.keys(&texts), gap);
         Ok(())
