@@ -99,8 +99,9 @@ impl Repository {
         } else if let Some(other) = all.iter().find(inside) {
             Some(Condition::Nested { other: other.path.clone() })
         } else if fs::is_dir(path) {
-            match self.uncommitted(path)? {
-                0 => self.kept_by_submodule(path)?,
+            let its = self.entry_of(path)?;
+            match count_uncommitted(&self.by_entry(path, &its))? {
+                0 => self.kept_by_submodule(&its)?,
                 files => Some(Condition::Dirty { files }),
             }
         } else {
@@ -109,15 +110,9 @@ impl Repository {
         Ok(FoundWorktree { obstacle, entry: Some(entry.clone()) })
     }
 
-    /// Counts the files that are changed, staged or untracked. Does not look into submodules, which
-    /// have a configuration of their own.
-    pub(super) fn uncommitted(&self, path: &Path) -> Result<usize, WorktreeError> {
-        count_uncommitted(&self.in_worktree(path)?)
-    }
-
-    /// Returns the evidence that the commits since the worktree's start are merged, or the number of
-    /// those that no other branch contains, both from its HEAD, which may be detached, and from its
-    /// branch.
+    /// Returns the evidence that the commits since the worktree's start are merged, or the number
+    /// of those that no other branch contains, both from its HEAD, which may be detached, and from
+    /// its branch.
     fn own_commits(
         &self,
         checkout: &Checkout,
@@ -142,19 +137,16 @@ impl Repository {
     }
 
     /// Returns the condition of a worktree in which a submodule has uncommitted files, or commits
-    /// that no remote has. The repositories of submodules belong to the worktree alone, and are
+    /// that no remote has. The repositories of submodules are in the entry of the worktree, and are
     /// removed with it.
-    fn kept_by_submodule(&self, dir: &Path) -> Result<Option<Condition>, WorktreeError> {
-        let git = self.in_worktree(dir)?;
-        let modules = git.path("look for submodules", &["--git-path", "modules"])?;
+    fn kept_by_submodule(&self, entry: &Path) -> Result<Option<Condition>, WorktreeError> {
         let mut repositories = Vec::new();
-        find_repositories(&modules, &mut repositories)?;
+        find_repositories(&entry.join("modules"), &mut repositories)?;
         for path in repositories {
             // Tags come with the clone, also those of no branch.
             let own = ["HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes", "--"];
             let args = [&["--git-dir=.", "rev-list", "--count"], &own[..]].concat();
-            let mut inside = self.clone();
-            inside.git = self.git.at(&path);
+            let inside = self.with(self.git.at(&path));
             if let commits @ 1.. = inside.count(&args)? {
                 let repository = path.to_string_lossy().into_owned();
                 return Ok(Some(Condition::Submodule { repository, commits }));
@@ -241,7 +233,9 @@ impl Repository {
     }
 }
 
-fn count_uncommitted(git: &Git) -> Result<usize, WorktreeError> {
+/// Counts the files that are changed, staged or untracked. Does not look into submodules, which have
+/// a configuration of their own.
+pub(super) fn count_uncommitted(git: &Git) -> Result<usize, WorktreeError> {
     let args =
         ["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=dirty"];
     let text = git.get("ask how a worktree stands", &args)?;

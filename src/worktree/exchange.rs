@@ -155,8 +155,8 @@ impl Git {
 
 impl Repository {
     /// Takes commits out of a bundle that a host made. Older versions of git do not check the
-    /// objects of a bundle, so it goes to a repository of its own, and from there through the checks
-    /// of a fetch. `known` are the commits that the sender left out.
+    /// objects of a bundle, so it goes to a repository of its own, and from there through the
+    /// checks of a fetch. `known` are the commits that the sender left out.
     ///
     /// # Errors
     /// [`WorktreeError::Git`] if git refuses an object, or a commit is not in the bundle.

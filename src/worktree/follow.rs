@@ -1,15 +1,12 @@
 //! Finds a worktree again that was moved, whose branch was renamed, or whose entry was pruned.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::error::WorktreeError;
 use super::list::list_worktrees;
-use super::repository::Repository;
+use super::repository::{LINK, Repository};
 use model::team::worktree::{Checkout, check_branch};
 use sys::fs;
-
-/// Size limit of the file that links a worktree to its entry, in bytes.
-const LINK: u64 = 64 * 1024;
 
 impl Repository {
     /// Returns a worktree with the path and the branch by which git knows it now.
@@ -18,6 +15,9 @@ impl Repository {
     /// [`WorktreeError::Git`] and [`WorktreeError::File`] if git or a file operation fails.
     pub fn follow(&self, checkout: &Checkout) -> Result<Checkout, WorktreeError> {
         let Checkout { path, branch, .. } = checkout;
+        if has_checked_out(Path::new(path), branch) {
+            return Ok(checkout.clone());
+        }
         let all = list_worktrees(&self.git)?;
         let mut found = all.iter().find(|one| one.path == *path);
         if found.is_none() && !fs::exists(path.as_ref()) {
@@ -46,18 +46,15 @@ impl Repository {
     /// Makes the entry of a worktree again, with an index as of its branch, if it was pruned.
     fn register(&self, checkout: &Checkout) -> Result<(), WorktreeError> {
         let (path, what) = (Path::new(&checkout.path), "register a worktree that was pruned");
-        let link = path.join(".git");
-        if !fs::exists(&link) || fs::is_dir(&link) || self.tip(&checkout.branch)?.is_none() {
-            return Ok(());
-        }
-        let link = fs::read(&link, LINK)?.unwrap_or_default();
-        let link = String::from_utf8_lossy(&link);
-        let entry = Path::new(link.trim_end().trim_start_matches("gitdir: "));
-        if entry.parent() != Some(&self.git.own_path("worktrees")?) || fs::exists(entry) {
+        let Some(entry) = linked_entry(path) else { return Ok(()) };
+        if entry.parent() != Some(&self.git.own_path("worktrees")?)
+            || fs::exists(&entry)
+            || self.tip(&checkout.branch)?.is_none()
+        {
             return Ok(());
         }
         let head = format!("ref: refs/heads/{}\n", checkout.branch);
-        fs::private_dir(entry)?;
+        fs::private_dir(&entry)?;
         fs::write_atomic(&entry.join("commondir"), b"../..\n")?;
         fs::write_atomic(&entry.join("HEAD"), head.as_bytes())?;
         self.git.get(what, &["worktree", "repair", &checkout.path])?;
@@ -74,4 +71,18 @@ impl Repository {
         let renamed = format!("Branch: renamed refs/heads/{old} to refs/heads/");
         Ok(log.lines().any(|line| line.starts_with(&renamed)))
     }
+}
+
+/// Returns true for a worktree that is where it says, on this branch: git need not be asked.
+fn has_checked_out(path: &Path, branch: &str) -> bool {
+    let head = linked_entry(path).and_then(|entry| fs::read(&entry.join("HEAD"), LINK).ok()?);
+    head.is_some_and(|head| head == format!("ref: refs/heads/{branch}\n").as_bytes())
+}
+
+/// Returns the entry that the `.git` of a worktree names.
+fn linked_entry(path: &Path) -> Option<PathBuf> {
+    let link = fs::read(&path.join(".git"), LINK).ok()??;
+    let link = String::from_utf8_lossy(&link);
+    // A relative path starts in the worktree.
+    Some(path.join(link.trim_end().strip_prefix("gitdir: ")?))
 }

@@ -1,8 +1,8 @@
 //! Runs git in one directory, without a shell and with a deadline. Errors carry git's own message.
-//! A call runs no program that the repository names, unless it is made with [`Git::acting`]: members
-//! can write the configuration of repositories.
+//! A call runs no program that the repository names, unless it is made with [`Git::acting`]:
+//! members can write the configuration of repositories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -58,9 +58,17 @@ pub(super) struct Git {
     until: Option<Deadline>,
     /// Size limit of the output of each call, in bytes.
     largest: Option<usize>,
-    /// The variables that switch off what the repository would run, once they are known; `None` if
-    /// it may run its programs.
-    off: Option<Arc<OnceLock<Env>>>,
+    /// Once it is known; `None` if the repository may run its programs.
+    off: Option<Arc<OnceLock<SwitchedOff>>>,
+}
+
+/// What the configuration of a repository would run, and does not.
+#[derive(Debug)]
+struct SwitchedOff {
+    /// The variables that switch it off.
+    env: Env,
+    /// The names of the filters.
+    filters: BTreeSet<String>,
 }
 
 impl Git {
@@ -148,7 +156,7 @@ impl Git {
         let command = ExecCommand {
             program: "git".into(),
             args: settings.chain(args.iter().copied()).map(Into::into).collect(),
-            env: Some([self.env.clone(), self.switched_off()?].concat()),
+            env: Some([&self.env[..], self.off()?.map_or(&[], |off| &off.env)].concat()),
             cwd: Some(self.dir.clone()),
             stdin,
         };
@@ -158,18 +166,22 @@ impl Git {
         Ok(exec::run_within(&command, &limits)?)
     }
 
-    /// Returns the variables that switch off what the configuration of the repository would run.
-    pub(super) fn switched_off(&self) -> Result<Env, WorktreeError> {
-        let Some(known) = &self.off else { return Ok(Env::new()) };
+    /// Returns the names of the filters that are off because only the repository defines them.
+    pub(super) fn filters_off(&self) -> Result<BTreeSet<String>, WorktreeError> {
+        Ok(self.off()?.map(|off| off.filters.clone()).unwrap_or_default())
+    }
+
+    fn off(&self) -> Result<Option<&SwitchedOff>, WorktreeError> {
+        let Some(known) = &self.off else { return Ok(None) };
         if let Some(off) = known.get() {
-            return Ok(off.clone());
+            return Ok(Some(off));
         }
         let plain = Git { off: None, largest: None, ..self.clone() };
         let listed = plain.call(&["config", "--list", "--show-scope", "-z"])?;
         let listed = take_stdout("read the configuration of git", listed)?;
         let taken = self.env.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT");
         let taken = taken.and_then(|(_, count)| count.to_str()?.parse().ok()).unwrap_or_default();
-        Ok(known.get_or_init(|| switch_off(&listed, taken)).clone())
+        Ok(Some(known.get_or_init(|| switch_off(&listed, taken))))
     }
 
     /// Runs git and returns its stdout; an exit status other than 0 is an error. `what` completes
@@ -202,11 +214,11 @@ impl Git {
     }
 }
 
-/// Reads `git config --list --show-scope -z`, and returns the variables that give each setting by
-/// which the repository would run a command the value that the person's own files have, or one that
-/// runs nothing. `taken` is the number of settings that the caller's environment has.
-fn switch_off(listed: &[u8], taken: usize) -> Env {
-    let (mut own, mut off) = (BTreeMap::new(), BTreeMap::new());
+/// Reads `git config --list --show-scope -z`, and gives each setting by which the repository would
+/// run a command the value that the person's own files have, or one that runs nothing. `taken` is
+/// the number of settings that the caller's environment has.
+fn switch_off(listed: &[u8], taken: usize) -> SwitchedOff {
+    let (mut own, mut off, mut filters) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
     let mut fields = listed.split(|byte| *byte == 0);
     while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
         let mut entry = entry.splitn(2, |byte| *byte == b'\n');
@@ -222,10 +234,16 @@ fn switch_off(listed: &[u8], taken: usize) -> Env {
     env.push(("GIT_CONFIG_COUNT".into(), (taken + off.len()).to_string().into()));
     for (nth, (key, value)) in (taken..).zip(off) {
         let value = own.remove(&key).unwrap_or(value);
+        let name = String::from_utf8_lossy(&key);
+        if value.is_empty()
+            && let Some((name, _)) = name.strip_prefix("filter.").and_then(|of| of.rsplit_once('.'))
+        {
+            filters.insert(name.to_owned());
+        }
         env.push((format!("GIT_CONFIG_KEY_{nth}").into(), OsString::from_vec(key)));
         env.push((format!("GIT_CONFIG_VALUE_{nth}").into(), OsString::from_vec(value)));
     }
-    env
+    SwitchedOff { env, filters }
 }
 
 /// Returns the setting that keeps git from running the command of another one; `None` if that is no

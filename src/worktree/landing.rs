@@ -271,9 +271,9 @@ impl Repository {
     }
 
     /// Brings index and files from a commit to which they were moved to that of HEAD: the one
-    /// before, or a commit of the person that has moved the branch meanwhile. Git writes index and files
-    /// before it moves the branch, with those of the person's commit in their earlier state: the
-    /// next commit would revert both.
+    /// before, or a commit of the person that has moved the branch meanwhile. Git writes index and
+    /// files before it moves the branch, with those of the person's commit in their earlier state:
+    /// the next commit would revert both.
     pub(super) fn follow_branch(
         &self,
         what: &str,

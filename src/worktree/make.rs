@@ -72,8 +72,8 @@ impl Repository {
     ///
     /// # Errors
     /// [`WorktreeError::InUse`] if a member works at `path` or on the branch,
-    /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if the
-    /// branch `name` exists, [`WorktreeError::NoBase`] and [`WorktreeError::Ambiguous`] if there
+    /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if
+    /// the branch `name` exists, [`WorktreeError::NoBase`] and [`WorktreeError::Ambiguous`] if there
     /// is no commit to start from, [`WorktreeError::Exec`] if git cannot be run.
     pub fn plan(
         &self,
@@ -236,8 +236,8 @@ impl Repository {
         Ok(self.in_worktree(&path)?.get("ask how a worktree stands", &status)?.is_empty())
     }
 
-    /// Removes what exists of a planned worktree in which no member has worked. This is the only
-    /// forced removal.
+    /// Removes what exists of a planned worktree in which no member has worked. Only this is forced,
+    /// and the removal of submodules of which nothing would be lost.
     ///
     /// # Errors
     /// [`WorktreeError::Taken`] for a directory with content that git has never had, or no longer

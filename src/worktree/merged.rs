@@ -1,5 +1,5 @@
-//! Evidence that the main branch has the work of a worktree in other commits, as after a squash merge.
-//! There is none for work that it has only in part, or has reverted.
+//! Evidence that the main branch has the work of a worktree in other commits, as after a squash
+//! merge. There is none for work that it has only in part, or has reverted.
 
 use super::error::WorktreeError;
 use super::exchange::check_id;
@@ -8,8 +8,8 @@ use super::repository::Repository;
 use model::team::worktree::{Checkout, MergeEvidence};
 
 impl Repository {
-    /// Counts the commits of `head` that the main branch has neither as they are nor, up to `base` or
-    /// by other evidence, in others.
+    /// Counts the commits of `head` that the main branch has neither as they are nor, up to `base`
+    /// or by other evidence, in others.
     pub(super) fn unlanded(
         &self,
         checkout: &Checkout,
@@ -23,9 +23,9 @@ impl Repository {
         Ok(self.evidence(checkout, alone, &[head]).err().unwrap_or_default())
     }
 
-    /// Returns the evidence for the first of the `commits` of a worktree, if all are merged. Otherwise
-    /// returns `alone`, the number of those that no other branch has. Git that fails, for example
-    /// because it is too old to try a merge, gives no evidence.
+    /// Returns the evidence for the first of the `commits` of a worktree, if all are merged.
+    /// Otherwise returns `alone`, the number of those that no other branch has. Git that fails, for
+    /// example because it is too old to try a merge, gives no evidence.
     pub(super) fn evidence(
         &self,
         checkout: &Checkout,
@@ -58,10 +58,9 @@ impl Repository {
         let drivers = ["config", "-z", "--name-only", "--get-regexp", r"^merge\..*\.driver$"];
         let drivers = self.git.ask(&drivers).ok()?.unwrap_or_default();
         let drivers = drivers.split_terminator('\0').map(|key| format!("{key}=false"));
-        let mut plain = self.clone();
-        plain.git = self.git.configured(&drivers.collect::<Vec<_>>());
+        let plain = self.with(self.git.configured(&drivers.collect::<Vec<_>>()));
         match plain.merged_tree(self.landed_base(checkout, head).ok()?, "HEAD", head).ok()? {
-            // One that changes the main branch has something that is missing there, or was reverted.
+            // One that changes the main branch has something that is missing or was reverted there.
             MergedTree::Clean(tree) => {
                 (tree == self.tree_of("HEAD").ok()?).then_some(MergeEvidence::Tree)
             }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::condition::count_uncommitted;
 use super::error::WorktreeError;
 use super::repository::Repository;
 use model::team::worktree::Checkout;
@@ -47,7 +48,7 @@ impl Repository {
         let what = "try the merge";
         let there = self.in_worktree(Path::new(&checkout.path))?;
         let head = there.get(what, &["rev-parse", "HEAD"])?;
-        let uncommitted = self.uncommitted(Path::new(&checkout.path))?;
+        let uncommitted = count_uncommitted(&there)?;
         self.try_merge(checkout, head.trim_end(), there.name_of_head(what)?, uncommitted)
     }
 

@@ -11,8 +11,9 @@ use sys::clock::Deadline;
 use sys::exec::CancelToken;
 use sys::fs;
 
-/// Size limit of the file that names the directory of a worktree, in bytes.
-const LARGEST: u64 = 64 * 1024;
+/// Size limit of the files by which a worktree and its entry in the repository name each other, in
+/// bytes.
+pub(super) const LINK: u64 = 64 * 1024;
 
 /// A repository.
 #[derive(Debug, Clone)]
@@ -86,23 +87,31 @@ impl Repository {
         Repository { git, ..self.clone() }
     }
 
-    /// Returns git in a worktree, by the entry of the worktree in the repository: the member can
-    /// write the `.git` in its directory.
+    /// Returns git in a worktree, with its entry: the member can write the `.git` in its directory.
     pub(super) fn in_worktree(&self, path: &Path) -> Result<Git, WorktreeError> {
+        Ok(self.by_entry(path, &self.entry_of(path)?))
+    }
+
+    /// Returns git in the worktree of an entry.
+    pub(super) fn by_entry(&self, path: &Path, entry: &Path) -> Git {
+        let common = entry.ancestors().nth(2).unwrap_or(entry);
+        let git = self.git.at(path).with("GIT_WORK_TREE", path);
+        git.with("GIT_DIR", entry).with("GIT_COMMON_DIR", common)
+    }
+
+    /// Returns the entry of a worktree in the repository, a directory.
+    pub(super) fn entry_of(&self, path: &Path) -> Result<PathBuf, WorktreeError> {
         let entries = self.git.own_path("worktrees")?;
-        for entry in fs::names(&entries)?.into_iter().map(|name| entries.join(name)) {
-            let Ok(Some(found)) = fs::read(&entry.join("gitdir"), LARGEST) else { continue };
+        let is_its = |entry: &PathBuf| {
+            let Ok(Some(found)) = fs::read(&entry.join("gitdir"), LINK) else { return false };
             let found = String::from_utf8_lossy(&found);
             // A relative path starts in the entry.
             let found = entry.join(found.trim_end_matches('\n'));
-            let Some(dir) = found.parent() else { continue };
-            if dir == path || fs::canonical(dir).is_ok_and(|dir| dir == path) {
-                let git = self.git.at(path).with("GIT_WORK_TREE", path);
-                let common = entries.parent().unwrap_or(&entries);
-                return Ok(git.with("GIT_DIR", entry).with("GIT_COMMON_DIR", common));
-            }
-        }
-        Err(WorktreeError::NoDirectory { path: path.display().to_string() })
+            let is_it = |dir: &Path| dir == path || fs::canonical(dir).is_ok_and(|dir| dir == path);
+            found.parent().is_some_and(is_it)
+        };
+        let found = fs::names(&entries)?.into_iter().map(|name| entries.join(name)).find(is_its);
+        found.ok_or_else(|| WorktreeError::NoDirectory { path: path.display().to_string() })
     }
 
     /// Returns the commit of the main working directory.

@@ -185,11 +185,7 @@ impl Stager {
     /// git in each submodule, with the configuration that it has there.
     fn stage(&mut self, status: &WorktreeStatus) -> Result<String, WorktreeError> {
         self.run(&["update-index", "--force-remove", "-z", "--stdin"], &status.gone)?;
-        let off = self.git.switched_off()?;
-        let off = off.windows(2).filter(|setting| setting[1].1.is_empty());
-        let names =
-            off.filter_map(|key| key[0].1.to_str()?.strip_prefix("filter.")?.rsplit_once('.'));
-        self.unfiltered.extend(names.map(|(name, _)| name.to_owned()));
+        self.unfiltered.extend(self.git.filters_off()?);
         // A file that was removed meanwhile is skipped.
         let add = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
         self.run(&add, &status.files)?;
