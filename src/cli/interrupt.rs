@@ -27,8 +27,8 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 /// ends with the process that reads it, and not only at its next line.
 ///
 /// # Errors
-/// Returns the error of `work`, `interrupted` after a signal, [`Failure::OutputClosed`] of a stream,
-/// or the failure to start a thread.
+/// Returns the error of `work`, `interrupted` after a signal, [`Failure::OutputClosed`] of a
+/// stream, or the failure to start a thread.
 pub(super) fn run_interruptible<T: Send + 'static>(
     interrupted: Failure,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,

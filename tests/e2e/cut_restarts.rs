@@ -1,6 +1,6 @@
-//! A restart, a resume or a rename that is killed anywhere leaves the member known, with its session
-//! and its mail, and the next one brings it back (CR-20). So does an upgrade that removes the
-//! phalanx that leads (CR-21).
+//! A restart, a resume or a rename that is killed anywhere leaves the member known, with its
+//! session and its mail, and the next one brings it back (CR-20). So does an upgrade that removes
+//! the phalanx that leads (CR-21).
 #![cfg(debug_assertions)]
 
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// A program that is told its session, and continues it.
+/// A program that gets the id of its session, and continues it.
 const SESSIONS: &str = r#"about = "is told its session"
 runs = "native"
 reads_mail = true
@@ -248,7 +248,7 @@ fn install(at: &Path) {
 }
 
 /// CR-21: a package manager puts a version beside the old one, moves the link to it, and removes
-/// the old one. Without any version left, one message says so.
+/// the old one. Without any version left, the lead gets one message.
 #[test]
 fn cr_21_member_is_restarted_after_its_lead_was_upgraded() {
     let mut stage = Stage::without_tmux();

@@ -85,8 +85,8 @@ pub fn approve(
         leaves_uncommitted: approval.leaves_uncommitted,
         task: Some((id, TaskAction::Approve)),
     };
-    let landed = landing::land(ctx, team, name, &request)?;
-    let complaints = landed.complaints.clone();
+    let mut landed = landing::land(ctx, team, name, &request)?;
+    let complaints = std::mem::take(&mut landed.complaints);
     Ok(ApprovalReport { name: name.clone(), task: id, landed: Some(landed), complaints })
 }
 

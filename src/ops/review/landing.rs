@@ -59,8 +59,8 @@ pub struct LandingReport {
 ///
 /// # Errors
 /// As [`preview`](crate::team::worktree::preview); [`OpsError::Worktree`] for conflicts, for
-/// nothing to land, and if a changed file of the main working directory is in the way; a refusal for
-/// uncommitted work; as [`task::act`] for the task. Nothing is changed then.
+/// nothing to land, and if a changed file of the main working directory is in the way; a refusal
+/// for uncommitted work; as [`task::act`] for the task. Nothing is changed then.
 pub fn land(
     ctx: &Context,
     team: &TeamStore,
@@ -270,8 +270,8 @@ impl MemberLandings<'_> {
         })?)
     }
 
-    /// Finishes what a killed process has begun for this member. If git refuses, nothing has landed and
-    /// nothing was taken back. The caller holds the lock of the repository.
+    /// Finishes the landing that a killed process has begun for this member. If git refuses, nothing
+    /// has landed and nothing was taken back. The caller holds the lock of the repository.
     fn finish(&self) -> Result<(), OpsError> {
         let Some(intent) = recorded(self.team, self.name)?.1.landing else { return Ok(()) };
         if self.repository.has_landed(&intent.work)? == intent.takes_back {
@@ -284,8 +284,8 @@ impl MemberLandings<'_> {
         self.conclude(&intent, is_journaled)
     }
 
-    /// Returns the reason why a landing is not at the end of the branch of the main working directory,
-    /// with its rank.
+    /// Returns the reason why a landing is not at the end of the branch of the main working
+    /// directory, with its rank.
     fn why_not_last(&self, work: &LandedWork) -> Result<Option<(usize, OpsError)>, OpsError> {
         let MemberLandings { name, repository, .. } = *self;
         let (now, dir) = (repository.main_name()?, repository.top().display().to_string());

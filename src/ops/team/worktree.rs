@@ -129,8 +129,8 @@ fn here(
     (is_here && !checkout.is_unfinished).then(|| repository(ctx, checkout))
 }
 
-/// Unlocks the worktree of a run that has ended, unless a newer one has begun. One that stays locked
-/// by phalanx can be removed by it all the same.
+/// Unlocks the worktree of a run that has ended, unless a newer one has begun. One that stays
+/// locked by phalanx can be removed by it all the same.
 pub(crate) fn unlock(ctx: &Context, team: &TeamStore, name: &MemberName, run: &Incarnation) {
     let is_last = team.member_record(name).is_ok_and(|last| last.is_some_and(|last| last.is(run)));
     let settings = team.settings().ok().flatten().filter(|_| is_last);
@@ -207,7 +207,7 @@ pub fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Pre
     }
 }
 
-/// What git found in the worktree of a member, or why it did not answer.
+/// The result of a look of git at the worktree of a member, or the reason for none.
 type Looked<T> = (MemberName, Result<T, String>);
 
 /// Returns what git finds in each worktree on this machine, as far as it answers within `limit` in
@@ -502,7 +502,7 @@ fn make(
         if is_recorded { Ok(built) } else { Err(OpsError::Failed { problem }) }
     });
     if built.is_err() && repository.discard(&planned).is_ok() {
-        // What cannot be removed stays on record.
+        // A worktree that cannot be removed stays on record.
         team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
     }
     built

@@ -71,8 +71,8 @@ fn en_14_pruned_worktree_is_registered_again() {
     assert!(!fs::exists(&lab.top.join(".git/worktrees")));
 }
 
-/// EN-14: other programs neither prune nor move the worktree of a member that runs, and nobody gets
-/// the advice to remove it.
+/// EN-14: other programs neither prune nor move the worktree of a member that runs, and no error
+/// advises its removal.
 #[test]
 fn en_14_worktree_in_use_is_locked_and_its_user_named() {
     let lab = Lab::new();

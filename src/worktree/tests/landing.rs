@@ -375,8 +375,8 @@ fn rv_35_landing_is_refused_before_it_begins_if_a_file_is_in_the_way() {
     assert_eq!(lab.git(&["status", "--porcelain"]), " M main.txt\nA  other.txt");
 }
 
-/// RV-35: git fails after it has written index or files, at a lock of the branch, or as it does on a
-/// full disk: at a file that cannot be written.
+/// RV-35: git fails after it has written index or files, at a lock of the branch, or as it does on
+/// a full disk: at a file that cannot be written.
 #[test]
 fn rv_35_landing_that_fails_halfway_restores_index_and_files() {
     for fails in ["touch .git/refs/heads/main.lock", "touch .git/fail"] {

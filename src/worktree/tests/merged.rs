@@ -50,7 +50,7 @@ fn en_12_squash_by_hand_is_recognised() {
     let (lab, checkout) = worked();
     lab.squash();
     lab.commit(lab.main(), "later.txt", "later\n");
-    // What comes after it is new, and alone is shown.
+    // Only the files that were added after the merge are shown.
     write(Path::new(&checkout.path).join("c.txt"), "c\n");
     let pending = lab.pending(&checkout).expect("it has work");
     let files: Vec<&str> = pending.files.iter().map(|file| file.path.as_str()).collect();

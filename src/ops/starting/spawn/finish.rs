@@ -33,8 +33,8 @@ pub(crate) struct RecoveredStarts {
     pub(crate) rolled_back: Vec<MemberName>,
 }
 
-/// Accepts or rolls back all interrupted starts, or those on this host: a spawner on another one may
-/// live. `cause` is the journal event id they are attributed to.
+/// Accepts or rolls back all interrupted starts, or those on this host: a spawner on another one
+/// may live. `cause` is the journal event id they are attributed to.
 ///
 /// # Errors
 ///

@@ -166,7 +166,7 @@ fn start_here(batch: &BatchContext, specs: &[LaunchSpec]) -> Result<SpawnReport,
 }
 
 /// Starts members on behalf of a lead: standing members, or runs for one task each. If phalanx was
-/// removed meanwhile, one message says so.
+/// removed meanwhile, the mailbox of the lead gets one message about it.
 ///
 /// # Errors
 ///

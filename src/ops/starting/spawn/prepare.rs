@@ -368,7 +368,7 @@ pub(super) fn write_files(
             let checkout = obtained.checkout;
             start.new_checkout = obtained.is_new.then(|| checkout.clone());
             start.warnings.extend(obtained.warning);
-            // Nobody else uses a host's copy of a repository.
+            // Only phalanx uses a host's copy of a repository.
             if checkout.copy.is_none() {
                 let user = format!("`{}` of team `{}` works in it", wanted.name, team.name());
                 repository.lock(&checkout, &user)?;
