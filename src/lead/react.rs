@@ -131,6 +131,17 @@ fn handle_board(state: &mut State, board: Board, now: Timestamp, effects: &mut V
     if let Some(before) = &state.seen {
         let changes = external_change::between(&before.board, &board);
         let unblocked = external_change::freed(&before.board, &board, &changes);
+        for task in changes.iter().filter_map(|change| board.tasks.get(&change.id())) {
+            let was_open = before.board.tasks.get(&task.id).is_some_and(|was| !was.state.is_over());
+            if was_open
+                && task.state.is_over()
+                && let Some(blocker) = board.open_blockers(task).first()
+            {
+                let text =
+                    format!("task {} was completed while it still waits for {blocker}", task.id);
+                effects.push(Effect::Warn { member: None, text });
+            }
+        }
         effects.extend(changes.into_iter().map(Effect::JournalChange));
         if !unblocked.is_empty() {
             effects.push(Effect::NotifyUnblocked(unblocked));

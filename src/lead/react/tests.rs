@@ -445,6 +445,29 @@ fn tk_07_task_deleted_by_another_program_is_journaled_once() {
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), []);
 }
 
+/// TK-20: phalanx refuses that on its own faces, a native program writes it into the file.
+#[test]
+fn tk_20_task_completed_over_its_blocker_is_named_once() {
+    let mut state = leading(Finish::Manual, &[]);
+    let board = |done: TaskState| {
+        let (first, mut second) = (Task::new(TaskId(1), "A", ""), Task::new(TaskId(2), "B", ""));
+        (second.blocked_by, second.state) = (vec![TaskId(1)], done);
+        Board { tasks: [(TaskId(1), first), (TaskId(2), second)].into(), ..Board::default() }
+    };
+    let warnings = |effects: &[Effect]| {
+        let of = |effect: &Effect| match effect {
+            Effect::Warn { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        effects.iter().filter_map(of).collect::<Vec<_>>()
+    };
+    react(&mut state, Event::Board(board(TaskState::Blocked)), NOW);
+    let done = react(&mut state, Event::Board(board(TaskState::Completed)), NOW);
+    assert_eq!(warnings(&done), ["task 2 was completed while it still waits for 1"]);
+    let again = react(&mut state, Event::Board(board(TaskState::Completed)), NOW);
+    assert_eq!(warnings(&again), Vec::<String>::new());
+}
+
 #[test]
 fn label_is_updated_only_on_state_changes() {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());

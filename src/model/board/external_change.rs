@@ -28,7 +28,8 @@ pub enum ExternalChange {
 }
 
 impl ExternalChange {
-    fn id(&self) -> TaskId {
+    /// Returns the id of the task.
+    pub fn id(&self) -> TaskId {
         match self {
             ExternalChange::Vanished { id, .. }
             | ExternalChange::Changed { id, .. }
